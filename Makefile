@@ -1,0 +1,29 @@
+PYTHON ?= python3
+PY     := .venv/bin/python
+RUN    := .venv/run
+ALL    := .venv/all
+
+help:      ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+run: $(RUN)       ## tell the whole story in the terminal
+	$(PY) anatomy.py all
+test: $(ALL)      ## prove it
+	$(PY) -m pytest -q tests
+figures: $(RUN)   ## draw the pictures and write the tables in docs/generated
+	$(PY) anatomy.py all --out docs/generated
+bench: $(ALL)     ## time a training step beside the limit and the peers
+	$(PY) tests/bench.py
+clean:            ## remove what make made, but not docs/generated
+	rm -rf .venv .cache site
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv || { echo "Debian, Ubuntu: apt install python3-venv"; exit 1; }
+$(RUN): docs/requirements.txt | .venv/bin/python
+	grep -E '^(numpy|matplotlib)' docs/requirements.txt > .venv/run.txt
+	$(PY) -m pip install -q --disable-pip-version-check -r .venv/run.txt
+	touch $@
+$(ALL): docs/requirements.txt $(RUN)
+	$(PY) -m pip install -q --disable-pip-version-check -r docs/requirements.txt
+	touch $@
+
+.PHONY: help run test figures bench clean
