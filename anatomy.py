@@ -38,7 +38,7 @@ Three ways to run it:
 # requires-python = ">=3.10"
 # dependencies = ["numpy>=1.26", "matplotlib>=3.8"]
 # ///
-import argparse, html, io, os, re, signal, sys
+import io, os, re, sys
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count, product
@@ -59,6 +59,7 @@ CHAPTERS = {
 NOTEBOOK = hasattr(sys, "ps1") or "ipykernel" in sys.modules
 ASKED, OUT, told = CHAPTERS, None, set()
 if __name__ == "__main__" and not NOTEBOOK:
+    import argparse, signal
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if hasattr(signal, "SIGPIPE"):
@@ -96,6 +97,8 @@ def write(name, text):
         part.replace(OUT / name)
     except OSError as error:
         sys.exit(f"anatomy.py: cannot write to {OUT}: {error.strerror}")
+    finally:
+        if OUT.is_dir(): part.unlink(missing_ok=True)
 
 def table(name, *rows):
     """Print rows, the first of them a head, in columns; keep them in --out."""
@@ -122,6 +125,7 @@ def picture(name, draw, *data, size=(6.4, 3.2), grid=(1, 1)):
     """
     if not (OUT or NOTEBOOK and "IPython" in sys.modules):
         return
+    from html import escape
     try:
         from matplotlib import figure, style
     except ImportError:
@@ -131,7 +135,7 @@ def picture(name, draw, *data, size=(6.4, 3.2), grid=(1, 1)):
         draw(page.subplots(*grid), *data)
         page.savefig(file, format="svg", transparent=True, metadata=dict.
                      fromkeys(("Creator", "Date", "Format", "Type")))
-    alt = html.escape(" ".join((draw.__doc__ or name).split()))
+    alt = escape(" ".join((draw.__doc__ or name).split()))
     svg = re.sub("(?s)^.*?(?=<svg)|<!--.*?-->|<style.*?/style>"
                  "|<metadata.*?/metadata>", "", file.getvalue())
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1)
@@ -415,7 +419,7 @@ def diamond():
 def draw_graph(ax, nodes, cotangents):
     """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
     run forward from a and b; cotangents 1, 6, 5, 21, 16 run back from L."""
-    ax.set(xlim=(-0.6, 4.7), ylim=(-0.75, 1.4)), ax.axis("off")
+    ax.set(xlim=(-0.3, 4.4), ylim=(-0.75, 1.3)), ax.axis("off")
     spots = dict(zip(nodes.values(),
                      ((0, 1), (0, 0), (2, 1), (2, 0), (4, 0.5))))
     for name, node in nodes.items():
@@ -423,9 +427,10 @@ def draw_graph(ax, nodes, cotangents):
         for operand, _ in node.edges:
             ax.annotate("", (x, y), spots[operand], arrowprops=dict(
                 arrowstyle="->", color=INK, alpha=0.5, shrinkA=28, shrinkB=32))
-        for dy, text, color in ((0.2, name, INK), (0, node.data, BLUE),
-                                (-0.3, cotangents[node], ORANGE)):
-            ax.text(x, y + dy, text, ha="center", color=color)
+        for dy, text, color in ((0.18, name, INK), (0, node.data, BLUE),
+                                (-0.18, cotangents[node], ORANGE)):
+            ax.text(x, y + dy, text if dy > 0 else f"{text:.0f}", ha="center",
+                    va="center", color=color)
     ax.text(1, -0.7, "values, forward", color=BLUE, ha="center")
     ax.text(3, -0.7, "cotangents, backward", color=ORANGE, ha="center")
 
@@ -442,11 +447,11 @@ if __name__ == "__main__" and wanted("engine"):
     L.backward()
     cotangents = settle(reversed(post_order(L, {})))
     table("engine", ("node", "value", "cotangent"), *(
-        (k, t.data, cotangents[t]) for k, t in nodes.items()))
+        (k, int(t.data), int(cotangents[t])) for k, t in nodes.items()))
     assert a.grad == cotangents[a] == 6 * 1 + 5 * 3 == 21
     assert b.grad == cotangents[b] == 6 * 1 + 5 * 2 == 16
     assert c.grad is None and d.grad is None
-    picture("engine", draw_graph, nodes, cotangents)
+    picture("engine", draw_graph, nodes, cotangents, size=(6.4, 2.6))
 
 # %% [markdown]
 # and both orders agree, because in both every use comes before its operand.
@@ -1294,10 +1299,10 @@ def draw_optimizers(axes, r, **paths):
         axes[0].text(t * 1.3, r[t-1] + 0.1, f"{r[t-1]:.2f}")
     for name, path in paths.items():
         axes[1].plot(*path[:40].T, ".-", color=COLORS[name], lw=0.8)
-    axes[1].text(0.5, 0.8, "SGD", color=COLORS["SGD"], ha="right")
-    axes[1].text(0.5, 3, "Momentum", color=COLORS["Momentum"], ha="right")
+        axes[1].text(1.03, path[1, 1], name, color=COLORS[name], va="center")
     axes[0].set(xlabel="step t", title="too long without correction, r(t)")
-    axes[1].set(xlabel="gentle axis", title="40 steps in a bowl")
+    axes[1].set(xlabel="gentle axis", title="40 steps in a bowl",
+                xlim=(-0.05, 1.5), xticks=[0, 0.5, 1])
 
 # %%
 if __name__ == "__main__" and wanted("optimizers"):
@@ -1518,8 +1523,8 @@ def draw_correction(ax, found):
     for (label, (_, run)), style in zip(found.items(), ("-", ":")):
         losses = [run.watched[t][0] for t in range(1, 51)]
         ax.plot(range(1, 51), losses, style, color=COLORS["Adam"])
-        ax.text(3, losses[2] + 0.15, f"{label} correction",
-                color=COLORS["Adam"])
+        ax.text(*((5, 0.4) if style == "-" else (7, 1.4)),
+                f"{label} correction", color=COLORS["Adam"])
     ax.set(xlabel="step", ylabel="loss on all points", ylim=(0, None))
 
 # %%
