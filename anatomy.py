@@ -1156,9 +1156,10 @@ class Average:
 #     RMSProp    g / (sqrt(v) + eps)           v averages g^2
 #     Adam       m_hat / (sqrt(v_hat) + eps)   both, over their weights
 #
-# One base class turns such a direction into a step. It sees all parameters as
-# one long vector. A step makes new arrays and leaves the old ones alone, so a
-# graph that was built before it stays true to its values.
+# One base class turns such a direction into a step. It lines all parameters
+# up in one long vector, of which each `p.data` becomes a view, and moves them
+# in place. A graph that was built before a step remembers arrays that have
+# changed since: its time is over.
 
 # %%
 def flat(arrays):
@@ -1191,14 +1192,16 @@ class Optimizer:
 
     def gather(self):
         """Line the parameters up in one vector, wherever they are by now."""
-        vector, before = flat([p.data for p in self.params]), self.vector
+        vector = floats(flat([p.data for p in self.params]))
+        before = self.vector
         if before is not None and vector.size != before.size:
             raise ValueError(f"{before.size} numbers have become {vector.size}"
                              ": make a new optimizer for new parameters")
-        ends = np.cumsum([p.data.size for p in self.params])
-        self.vector, self.cuts = vector, [
-            (slice(end - p.data.size, end), p.data.shape)
-            for end, p in zip(ends, self.params)]
+        self.vector, self.views, end = vector, [], 0
+        for p in self.params:
+            start, end = end, end + p.data.size
+            p.data = vector[start:end].reshape(p.data.shape)
+            self.views.append(p.data)
 
     def step(self):
         """Move every parameter that has a gradient."""
@@ -1211,12 +1214,10 @@ class Optimizer:
             self.gather()
         if isinstance(rate, np.ndarray):
             rate = flat([np.broadcast_to(rate, p.shape) for p in params])
-        g = flat([p.data * 0 if p.grad is None else p.grad for p in params])
-        self.vector = self.vector - rate * self.direction(g, share)
-        self.views = [self.vector[cut].reshape(shape)
-                      for cut, shape in self.cuts]
-        for p, view in zip(params, self.views):
-            if p.grad is not None: p.data = view
+        g = flat([np.zeros(p.shape) if p.grad is None else p.grad
+                  for p in params])
+        move = rate * self.direction(g, share)
+        self.vector -= np.where(share, move, 0.0) if odd else move
 
     def share(self, odd):
         """1 for the entries that have a gradient and 0 for the others."""
@@ -1316,7 +1317,7 @@ def bowl_path(optimizer, steps, **settings):
         rule.zero_grad()
         (w * w * STEEP / 2).sum().backward()
         rule.step()
-        path.append(w.data)
+        path.append(w.data.copy())
     return np.array(path)
 
 def summed_momentum(steps, lr, mu):
@@ -2072,8 +2073,8 @@ def editing():
 
     `*=` writes into the array that the rule remembers: the slope of a y that
     was never computed. A new array in x.data leaves the graph its own. Caught
-    by: nothing here; PyTorch counts versions. Repair: steps that make new
-    arrays, like ours.
+    by: nothing here; PyTorch counts versions, and refuses. Repair: backward
+    first, step after. Our optimizers write in place too.
     """
     x, z = Tensor([3.0]), Tensor([3.0])
     y, w = x * x, z * z
