@@ -7,15 +7,15 @@ change if that number were nudged. This file builds the machine that answers,
 out of numpy, puts it on trial, and uses it to untangle two spirals with four
 optimizers.
 
-Nothing is asserted that is not measured. What you read is a program, and the
-numbers below its cells are what it printed. Read it from top to bottom, run
-it, break it.
+What we say of our own program it measures; what others found is cited. You
+read the program itself, and the numbers below its cells are what it printed.
+Read it from top to bottom, run it, break it.
 
 The notation, each symbol with an example:
 
     x, y     arrays                         x of shape (3,), y = x + 1
     W, b     the parameters of a layer      x @ W + b
-    N D H    points, inputs, hidden units   (N, D) @ (D, H) -> (N, H)
+    N H      points, hidden units           (N, 2) @ (2, H) -> (N, H)
     f, L     a function, a loss             L = f(W) is one number
     g        a cotangent: the slope of L    g has the shape of y
              along each entry of y
@@ -23,7 +23,7 @@ The notation, each symbol with an example:
              entry of x is moving
     h        the size of a nudge            (f(x + h) - f(x)) / h
     lr       a learning rate                W <- W - lr g
-    '        transpose                      (X W)' = W' X'
+    '        transpose of a matrix          (X W)' = W' X'
     <a, b>   the sum of a * b               <[1, 2], [3, 4]> = 11
 
 Three ways to run it:
@@ -56,7 +56,7 @@ CHAPTERS = {
     "engine": "a tensor that remembers what it was made from",
     "unbroadcast": "what is copied forward comes back summed",
     "rules": "the vocabulary, and a loss that survives",
-    "gradcheck": "the trial: every slope against a nudge",
+    "gradcheck": "every slope against a nudge",
     "optimizers": "one formula, four optimizers",
     "spiral": "two spirals, untangled",
     "trial": "the judges are judged: faults on purpose, and who sees them",
@@ -142,7 +142,8 @@ def picture(name, draw, *data, size=(6.4, 3.2), grid=(1, 1)):
     The docstring of draw says in words what there is to see.
     """
     if not (OUT or NOTEBOOK and "IPython" in sys.modules): return
-    if not NOTEBOOK: os.environ.pop("MPLBACKEND", None)   # we draw SVG only
+    if not NOTEBOOK:                  # a backend named there may not exist
+        os.environ.pop("MPLBACKEND", None)
     try:
         from matplotlib import figure, style
     except ImportError:
@@ -177,7 +178,7 @@ def progress(steps, label):
 # The folded cell is plumbing, of which the story uses four names:
 # `wanted(name)` says whether a chapter was asked for, `table(...)` prints
 # columns, `picture(...)` shows what a drawing function draws, `progress(...)`
-# counts for the impatient. A cell under `if __name__ == "__main__"` is a
+# counts for the impatient. Code under `if __name__ == "__main__"` is a
 # demonstration: it runs in a script and in a notebook, but not on import.
 
 # %% [markdown]
@@ -187,7 +188,7 @@ def progress(steps, label):
 # little? We move it and look. Looking both ways is better than one way,
 # because the two errors, equal and opposite at first order, cancel:
 #
-# $$ f'(x) \approx \frac{f(x + h) - f(x - h)}{2h} $$
+# $$ \frac{df}{dx} \approx \frac{f(x + h) - f(x - h)}{2h} $$
 #
 # An array has a slope along each of its numbers, so each is nudged in turn:
 
@@ -226,14 +227,15 @@ def numerical_grad(f, x, h=1e-5):
 #
 #     f(x) = exp(x) / sqrt(sin(x)^3 + cos(x)^3)
 #
-# and not on x^2, whose central difference has no bending error at all. Squire
-# and Trapp (SIAM Review 40, 1998) chose this f to show a third way. Step in
-# the imaginary direction and read off f(x + ih).imag / h: no difference is
-# taken, so nothing cancels, and h can be as small as we like.
+# and not on x^2, whose central difference has no bending error at all. This f
+# is the usual test of a third way (Squire and Trapp, SIAM Review 40, 1998; in
+# this form Martins, Sturdza and Alonso, ACM TOMS 29, 2003). Step in the
+# imaginary direction and read off f(x + ih).imag / h: no difference is taken,
+# so nothing cancels, and h can be as small as we like.
 
 # %%
 def bent(x):
-    """Squire and Trapp's function."""
+    """The f above."""
     return np.exp(x) / np.sqrt(np.sin(x)**3 + np.cos(x)**3)
 
 def bent_slope(x):
@@ -277,16 +279,17 @@ if __name__ == "__main__" and wanted("nudge"):
     table("nudge", ("nudge", "best h", "error below"),
           ("forward", best["forward"], 1e-7),
           ("central", best["central"], 1e-9), ("complex", "< 1e-8", 1e-15))
-    slopes = [np.polyfit(np.log(h[k]), np.log(errors["central"][k]), 1)[0]
-              for k in (slice(0, 4), slice(6, 14))]
-    print("central: like h^{:.0f} above, h^{:.0f} below".format(*slopes))
-    assert np.allclose(slopes, [2, -1], atol=0.15)
+    for way, k, power in (("forward", slice(6), 1), ("central", slice(4), 2),
+                          ("central", slice(6, 14), -1)):
+        fit = np.polyfit(np.log(h[k]), np.log(errors[way][k]), 1)[0]
+        print(f"{way} from {h[k][0]:.0e} to {h[k][-1]:.0e}: like h^{fit:.0f}")
+        assert abs(fit - power) < 0.15
     picture("nudge", draw_errors, h, errors)
 
 # %% [markdown]
-# A central nudge with h = 1e-5 is right to nine digits, and by it we judge
-# everything from now on. But it pays two evaluations of f for each number.
-# The network at the end of this file has 2*64 + 64 + 64 + 1 = 257 of them,
+# A central nudge with h = 1e-5 is right to about nine digits, and by it we
+# judge everything from now on. But it pays two evaluations of f for each
+# number, and the network of chapter 7 has 2*64 + 64 + 64 + 1 = 257 of them.
 
 # %%
 if __name__ == "__main__" and wanted("nudge"):
@@ -297,30 +300,32 @@ if __name__ == "__main__" and wanted("nudge"):
     assert bill == 514
 
 # %% [markdown]
-# and so one step of training would cost 514 evaluations of the network, though
-# each repeats almost all of the arithmetic of the one before. If the numbers
+# One step of training would cost 514 evaluations of the network, though each
+# repeats almost all of the arithmetic of the one before. If the numbers
 # remembered how they were made, one pass backward over that memory would give
 # all 257 slopes at once. But numbers forget.
 
 # %% [markdown]
 # ## 2. A tensor that remembers
 #
-# A program makes each value from others, say y = a * b. Let L be the one
-# number at the end, and suppose we know g, the slope of L along y. The slopes
-# along a and b then follow from the product alone, whatever came before it
-# and whatever comes after:
+# What would a number have to remember? A program makes each value from others,
+# say y = a * b. Let L be the one number at the end, and suppose we know g, the
+# slope of L along y. The slopes along a and b then follow from the product
+# alone, whatever came before it and whatever comes after:
 #
 #     y = a * b        g  ->  g * b   for a
 #                      g  ->  g * a   for b
 #
-# We call g the *cotangent* of y. A *rule* turns the cotangent of a result
-# into that of one operand; the field calls it a vector-Jacobian product, VJP.
-# If every value remembers its operands with a rule for each, the rules of a
-# whole program chain up by themselves. An operand with its rule is an *edge*.
-# A value that nobody computed has no edges and is a *leaf*. Leaves are what
-# we want slopes for, and only they get a `.grad`.
+# We call g the *cotangent* of y. A *rule* turns the cotangent of a result into
+# that of one operand; the field calls it a vector-Jacobian product, VJP. If
+# every value remembers its operands with a rule for each, the rules of a whole
+# program chain up by themselves. An operand with its rule is an *edge*. A
+# value that nobody computed has no edges and is a *leaf*. Leaves are what we
+# want slopes for, and only they get a `.grad`. A pass starts from a cotangent
+# of the last value, its *seed*; for a single number that is 1.
 #
-# Numbers and arrays may take part as constants, and are not tracked:
+# Numbers and arrays may take part as constants. Nothing tracks them;
+# `backward` passes over their edges:
 
 # %%
 def value(x):
@@ -330,11 +335,12 @@ def value(x):
     return floats(x)
 
 # %% [markdown]
-# `backward` is bookkeeping. A ledger holds the sum of what has been reported
-# to each node so far, and a node may pass its sum on only when every use of
-# it has reported; before that it would pass on half a sum. Which node is
-# ready? Every operand is older than what was made from it. So the newest node
-# in the ledger has no use left that could still report, and a queue that
+# `backward` is bookkeeping. Call a Tensor in such a graph a *node*, and what a
+# rule returns a *report* to the operand. A *ledger* holds the sum of the
+# reports to each node so far, and a node may pass its sum on only when every
+# use of it has reported; before that it would pass on half a sum. Which node
+# is ready? Every operand is older than what was made from it. So the newest
+# node in the ledger has no use left that could still report, and a queue that
 # hands out the newest first settles every node exactly once.
 #
 # One line looks ahead. A report whose shape is not its operand's is taken
@@ -409,11 +415,11 @@ def starting_cotangent(y, seed):
     return np.array(value(seed), dtype=float)[()]
 
 # %% [markdown]
-# That is the engine; later chapters only add words to its vocabulary. In
-# x * x the operand is used twice, both uses report 3, and they add up. In
+# That is the engine; later chapters only add words to its vocabulary. In x * x
+# the operand is used twice, both uses report 3, and they add up. In
 # L = (a + b)(ab), a and b reach L on two paths each. To see the cotangents in
-# between we settle the same ledger in the textbook's order: depth first, each
-# node listed after its operands, then read from the end,
+# between we settle the same ledger in the usual order, a topological sort by
+# depth-first search: each node listed after its operands, read from the end.
 
 # %%
 def post_order(node, order):
@@ -479,10 +485,10 @@ if __name__ == "__main__" and wanted("engine"):
     picture("engine", draw_graph, nodes, cotangents, size=(6.4, 2.6))
 
 # %% [markdown]
-# and both orders agree, because in both every use comes before its operand.
-# The textbook's search calls itself for each operand, and Python stops such a
-# function at its recursion limit, 1000 calls by default. Long sequences get
-# there. A queue has no limit,
+# Both orders agree, because in both every use comes before its operand. But
+# the search calls itself for each operand, and Python stops such a function at
+# its recursion limit, 1000 calls by default. Long sequences get there. A queue
+# has no limit, and it hands out each node once.
 
 # %%
 def chain(length):
@@ -498,20 +504,19 @@ if __name__ == "__main__" and wanted("engine"):
     y.backward()
     assert x.grad == 10 * limit + 1
     try:
-        assert not post_order(chain(limit)[1], {})
+        post_order(chain(limit)[1], {})
+        raise AssertionError("the search went deeper than the limit")
     except RecursionError:
-        print("\nat the recursion limit: the textbook stops"
+        print("\nat the recursion limit: the search stops"
               "\nat ten times the limit: the queue does not")
 
 # %% [markdown]
-# and one x collects every report.
-#
 # Two sums live here, and they are not the same. Within a pass the *uses* of a
-# node add up: that is the chain rule. Between passes the *calls* of
-# `backward` add up in the leaves: that is a convention, PyTorch's, handy for
-# summing the gradients of several batches, and the reason why training loops
-# clear `.grad`. Nothing else survives a pass, so a second call doubles the
-# leaf exactly, however deep the graph, and two losses can share a trunk,
+# node add up: that is the chain rule. Between passes the *calls* of `backward`
+# add up in the leaves: that is a convention, PyTorch's, handy for summing the
+# gradients of several batches, and the reason why training loops clear
+# `.grad`. Nothing else survives a pass, so a second call doubles the leaf
+# exactly, however deep the graph, and two losses can share a trunk.
 
 # %%
 if __name__ == "__main__" and wanted("engine"):
@@ -532,11 +537,12 @@ if __name__ == "__main__" and wanted("engine"):
     assert x.grad == 4 * 3 + 4 * 3**3
 
 # %% [markdown]
-# A last question. If the output is a vector, which slope is *the* slope? For
-# n outputs and m inputs there are n * m of them, the Jacobian, and `backward`
+# A last question. If the output is a vector, which slope is *the* slope? For n
+# outputs and m inputs there are n * m of them, the Jacobian, and `backward`
 # never builds it. It answers one question, chosen by a seed: how does
 # sum(seed * output) move? The seed e0 = [1, 0] asks for the first output, e1
-# for the second, ones for their sum. The answer is linear in the question,
+# for the second, ones for their sum. The answer is linear in the question, and
+# where there is no question a vector is refused.
 
 # %%
 def three_seeds():
@@ -555,30 +561,29 @@ if __name__ == "__main__" and wanted("engine"):
     assert np.array_equal(np.add(e0, e1), ones)
     try:
         (Tensor([2.0, 5.0]) * 3.0).backward()
+        raise AssertionError("a vector went backward without a seed")
     except ValueError as refusal:
         print(f"\n{refusal}")
 
 # %% [markdown]
-# and without a seed there is no question, so a vector is refused.
-#
-# One pass gives the slopes of one number along everything it was made from,
-# at one visit to each node. All shapes agreed so far. But numpy will happily
-# add a row to a matrix. What is the cotangent of a row that was copied?
+# One pass gives the slopes of one number along everything it was made from, at
+# one visit to each node. All shapes agreed so far. But numpy will happily add
+# a row to a matrix. What is the cotangent of a row that was copied?
 
 # %% [markdown]
 # ## 3. What is copied comes back summed
 #
 # A gradient has the shape of the thing it belongs to. That hides a debt. In
-# `X + b` numpy copies a b of shape (3,) down both rows of an X of shape
-# (2, 3), and the cotangent that comes back has shape (2, 3). An entry of b
-# was used twice, so its slope is the sum of two slopes:
+# `X + b` numpy copies a b of shape (3,) down both rows of an X of shape (2,
+# 3), and the cotangent that comes back has shape (2, 3). An entry of b was
+# used twice, so its slope is the sum of two slopes:
 #
 #     forward     (3,)  -- copy -->  (2, 3)
 #     backward    (3,)  <-- sum  --  (2, 3)
 #
 # Numpy stretches an array in two ways: it adds axes in front until there are
-# enough, and it repeats along axes of length 1. A sum undoes both, and an
-# axis of length 1 is kept:
+# enough, and it repeats along axes of length 1. A sum undoes both, and an axis
+# of length 1 is kept:
 
 # %%
 def unbroadcast(grad, shape):
@@ -603,7 +608,7 @@ def unbroadcast(grad, shape):
 
 # %% [markdown]
 # Stopping after the first sum is the same as asking for the shape of the
-# trailing axes, so the function can show its own states,
+# trailing axes, so the function can show its own states.
 
 # %%
 def states(grad, shape):
@@ -622,16 +627,16 @@ if __name__ == "__main__" and wanted("unbroadcast"):
         assert np.array_equal(unbroadcast(np.ones(copied), shape), slopes)
 
 # %% [markdown]
-# and in the last table axis 0 was repeated and axis 1 was not, so the sum
-# runs over axis 0 only and leaves a length of 1 behind.
+# In the last table axis 0 was repeated and axis 1 was not, so the sum runs
+# over axis 0 only and leaves a length of 1 behind.
 #
 # Is a sum what the mathematics says, or only what repairs the shape? A mean
 # would repair it too. Broadcasting is a linear map. Written as a matrix B, it
 # has a row for each entry of the result, with a single 1 in the column of the
-# entry that was copied. If y = B v then L moves by <g, B v> = <B' g, v>, so
-# the cotangent of v is B' g. We build B in full and compare; and we try the
-# identity on *every* pair of shapes that numpy broadcasts, with up to three
-# axes of length 1, 2 or 3,
+# entry that was copied. If the operand moves by v, the result moves by B v and
+# L by <g, B v> = <B' g, v>: the operand's cotangent is B' g. We build B in
+# full and compare; and we try the identity on *every* pair of shapes that
+# numpy broadcasts, with up to three axes of length 1, 2 or 3.
 
 # %%
 def copy_matrix(shape, copied):
@@ -669,14 +674,14 @@ if __name__ == "__main__" and wanted("unbroadcast"):
     assert len(pairs) == 940 and real == 610 and worst < 1e-14
 
 # %% [markdown]
-# and it holds. A mean or a first copy would have the right shape and fail;
-# we will see both train a network.
+# It holds. A mean or a first copy would have the right shape and fail, and
+# chapter 8 has both train a network.
 #
 # The same B, read in its two directions, gives the two modes of automatic
 # differentiation. Forward mode, the Jacobian-vector product or JVP, sends a
 # tangent v along with the value, and the tangent is broadcast: B v. Reverse
 # mode sends a cotangent back, and it is summed: B' g. Summing is a linear map
-# too, and its transpose is a copy. Each is the other's backward pass,
+# too, and its transpose is a copy. Each is the other's backward pass.
 
 # %% tags=["fold"]
 def draw_copies(axes, b, g):
@@ -707,25 +712,26 @@ if __name__ == "__main__" and wanted("unbroadcast"):
             size=(6.4, 2.4), grid=(1, 2))
 
 # %% [markdown]
-# (A cotangent is complex where a program passes through complex numbers. A
-# real operand only moves along the real axis, so the real part is its own.)
+# (Our tensors are real. In a program that passes through complex numbers a
+# cotangent is complex, and a real operand's share of it is the real part.)
 #
 # Two sums again, and not one. The ledger adds over *edges*: several uses of a
 # node. `unbroadcast` adds inside *one* edge: several copies made by a single
 # use. The first belongs to the engine, whatever the operation. The second
 # needs the operand's shape, which only the forward pass knew.
 #
-# > **Three homes.** HIPS autograd calls its `unbroadcast` in every rule
-# > (`autograd/numpy/numpy_vjps.py`): the rules are exact, and each of them
-# > mentions shapes. PyTorch does it in the engine, as we do (`reduce_grad` in
+# > **Three homes.** HIPS autograd, the numpy library from which JAX grew,
+# > calls its `unbroadcast` in the rule of each operation that broadcasts
+# > (`autograd/numpy/numpy_vjps.py`): those rules are exact, and all of them
+# > mention shapes. PyTorch does it in the engine, as we do (`reduce_grad` in
 # > `torch/csrc/autograd/input_metadata.cpp`): the rules stay clean, and a rule
 # > by itself may return the wrong shape. JAX makes broadcasting an operation
 # > of its own with its own transpose (`_broadcast_in_dim_transpose_rule` in
 # > `jax/_src/lax/lax.py`): nothing is hidden, and programs grow by operations
 # > that nobody wrote.
 #
-# With shapes settled once, a rule of calculus is one short expression. We
-# have rules for +, - and *. A network wants a dozen words.
+# With shapes settled once, a rule of calculus is one short expression. We have
+# rules for +, - and *. A network wants a dozen words.
 
 # %% [markdown]
 # ## 4. The vocabulary, and a loss that survives
@@ -759,14 +765,15 @@ def positive(x):
 Tensor.exp     = elementwise(np.exp,   lambda g, x, y: g * y)
 Tensor.log     = elementwise(np.log,   lambda g, x, y: g / x)
 Tensor.tanh    = elementwise(np.tanh,  lambda g, x, y: g * (1 - y * y))
-Tensor.relu    = elementwise(positive, lambda g, x, y: g * np.sign(y))
+Tensor.relu    = elementwise(positive, lambda g, x, y: g * np.sign(y))  # 0, 1
 Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 
 # %% [markdown]
-# Two operands, two rules. In the power, exponent 0 and base 0 are put right:
-# x^0 has slope 0 at 0, not 0 times infinity. The transposes in the matrix
-# product need no matching of shapes by eye. Write one entry, and ask where
-# X[i,k] is used: in Z[i,j] for every j, each time with the factor W[k,j]:
+# Two operands, two rules. In the power, x^0 has slope 0 even at x = 0, and 0^y
+# has slope 0 along y, where the formulas would say nan. The transposes in the
+# matrix product need no matching of shapes by eye. Write one entry, and ask
+# where X[i,k] is used: in Z[i,j] for every j, each time with the factor
+# W[k,j]:
 #
 #     Z[i,j] = sum over k of X[i,k] W[k,j]
 #     slope along X[i,k] = sum over j of g[i,j] W[k,j]  =  (g W')[i,k]
@@ -775,11 +782,11 @@ Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 # Numpy's product also takes stacks of matrices, whose copied axes are
 # `unbroadcast`'s business, and single vectors: a vector is a row on the left
 # and a column on the right, and the axis that makes it one is dropped again.
-# The last words only move numbers about, and their rules move cotangents
-# back. A sum is undone by a copy, as chapter 3 promised. An entry that is
-# picked twice collects two reports, hence `np.add.at`; plain assignment would
-# keep the last one. (An array of shape (0, 1, 2, ...) shows, once transposed,
-# where its axes went; sorting brings them back.)
+# The last words only move numbers about, and their rules move cotangents back.
+# A sum is undone by a copy, as chapter 3 promised. An entry that is picked
+# twice collects two reports, hence `np.add.at`; plain assignment would keep
+# the last one. (An array of shape (0, 1, 2, ...) shows, once transposed, where
+# its axes went; sorting brings them back.)
 
 # %%
 def divide(a, b):
@@ -797,11 +804,12 @@ def power(a, b):
 def times(x, y):
     """x @ y by the quickest of numpy's spellings; they agree to the bit."""
     if x.ndim == y.ndim == 2: return x.dot(y)
-    return x * y if x.shape[-1:] == y.shape[-2:-1] == (1,) else x @ y
+    if x.shape[-1:] == y.shape[-2:-1] == (1,): return x * y    # outer product
+    return x @ y
 
 def matmul(a, b):
     x, y = np.asarray(value(a)), np.asarray(value(b))
-    z = times(x, y)
+    z = times(x, y)                    # numpy refuses shapes that do not fit
     if y.ndim == 1: return matmul(a, reshape(b, -1, 1))[..., 0]
     if x.ndim == 1: return matmul(reshape(a, 1, -1), b)[..., 0, :]
     return Tensor(z, (a, lambda g: times(g, y.swapaxes(-1, -2))),
@@ -851,28 +859,28 @@ Tensor.reshape,     Tensor.transpose    = reshape, transpose
 Tensor.__iter__ = lambda self: (self[i] for i in range(len(self.data)))
 
 if __name__ == "__main__" and wanted("rules"):
-    X, W = Tensor(np.arange(6.0).reshape(2, 3)), Tensor(np.ones((3, 4)))
-    g = np.arange(8.0).reshape(2, 4)
+    X, W = Tensor([[0.0, 1.0], [2.0, 3.0]]), Tensor([[4.0, 5.0], [6.0, 7.0]])
+    g = np.array([[1.0, 2.0], [3.0, 4.0]])
     (X @ W).backward(g)
     nudged = numerical_grad(lambda w: np.sum(g * (X.data @ w)), W.data)
-    print("slopes along W, ours and nudged:")
-    print(np.c_[W.grad, nudged].round(6).astype(int))
+    print("slopes along W:", *W.grad, "  nudged:", *nudged.round(6))
+    print("without the transpose: ", *(X.data @ g))
     assert np.allclose(W.grad, nudged, rtol=1e-8)
+    assert not np.allclose(X.data @ g, nudged, atol=1)
 
 # %% [markdown]
-# The shapes alone would not have told: with square matrices a missing
-# transpose goes unnoticed. Chapter 5 has a tool that checks every word. First,
-# three surprises.
+# With square matrices the shapes alone do not tell whether a transpose is
+# missing. Chapter 8 tries every word. First, three surprises.
 #
-# *The slope of x - mean(x).* A reader expects 1 - 1/4 = 0.75 for each of four
+# *The slope of x - mean(x).* We may expect 1 - 1/4 = 0.75 for each of four
 # numbers. But the seed ones asks how the *sum* of the four differences moves,
-# and that sum is always 0. The seed e0 asks what the reader had in mind.
+# and that sum is always 0. The seed e0 asks what we had in mind.
 #
 # *The slope of relu at 0.* There is none: it is 0 on the left and 1 on the
-# right, and an engine has to choose between them. We choose 0, as
-# `torch.relu` and `jax.nn.relu` do; the maximum of x and 0 splits the tie and
-# takes 1/2 in `torch.maximum`, `jnp.maximum` and HIPS autograd. A central
-# nudge says 1/2 at 0 for every h: at a kink it is no judge,
+# right, and an engine has to choose between them. We choose 0, as `torch.relu`
+# and `jax.nn.relu` do; the maximum of x and 0 splits the tie and takes 1/2 in
+# `torch.maximum`, `jnp.maximum` and HIPS autograd. A central nudge says 1/2 at
+# 0 for every h: at a kink it is no judge.
 
 # %%
 def centred_slopes(seed):
@@ -894,28 +902,30 @@ if __name__ == "__main__" and wanted("rules"):
         print(f"x - mean(x), seed {name:4}", centred_slopes(seed))
         assert np.array_equal(centred_slopes(seed), slopes)
     three = slopes_at_kink()
-    print("max(x, 0) at 0:", *(f"{k} {v:.1f}," for k, v in three.items()))
+    print("max(x, 0) at 0:", *(f"{k} {v:.1f}" for k, v in three.items()),
+          sep="  ")
     assert list(three.values()) == [0.0, 1.0, 0.5]
 
 # %% [markdown]
 # *The logarithm of 0.* A network that sorts points into two classes ends in a
 # number z, the *logit*; p = sigmoid(z) is its probability of class 1, and the
-# loss of a point with label y is
+# loss of a point with label y, the *binary cross-entropy*, is
 #
 #     -log(p)  if y = 1,    -log(1 - p)  if y = 0
 #
-# Let p round to 1 while y = 0, and this is infinite. A popular patch adds
-# 1e-8 inside the logarithm. The number stays finite, but the slope along z,
-# which should be p, becomes p (1 - p) / (1 - p + 1e-8): half of that at
-# z = 18.42, where 1 - p = 1e-8, and exactly 0 from z = 38 on, where 1 - p
-# rounds to 0. The points that are most wrong teach nothing, and their loss
-# stops at a ceiling of -log(1e-8) = 18.42.
+# Let p round to 1 while y = 0, and this is infinite. A popular patch adds 1e-8
+# inside the logarithm. The number stays finite, but the slope along z, which
+# should be p, becomes p (1 - p) / (1 - p + 1e-8): half of that at z = 18.42,
+# where 1 - p = 1e-8, and exactly 0 from about z = 37.5 on, where 1 - p rounds
+# to 0. The points that are most wrong teach nothing, and their loss stops at a
+# ceiling of -log(1e-8) = 18.42.
 #
 # The other way is to never form p. Substitute it, and both cases become
 #
 # $$ L = \log(1 + e^z) - y z, \qquad \frac{dL}{dz} = p - y $$
 #
-# in which nothing overflows and nothing vanishes,
+# which `softplus` computes without overflow, and whose slope vanishes only
+# where the point is right.
 
 # %%
 def patched_bce(z, y):
@@ -935,7 +945,7 @@ def bce_with_logits(z, y):
                          f"{labels.shape}: reshape one like the other")
     s, n = softplus(x), max(x.size, 1)
     return Tensor((s - labels * x).sum() / n,
-                  (z, lambda g: (np.exp(x - s) - labels) * (g / n)),
+                  (z, lambda g: (np.exp(x - s) - labels) * (g / n)),   # p - y
                   (y, lambda g: x * (-g / n)))
 
 def loss_slopes(z):
@@ -943,7 +953,7 @@ def loss_slopes(z):
     a, b, zero = Tensor(z), Tensor(z), np.zeros(len(z))
     patched = patched_bce(a, zero)
     patched.sum().backward()
-    bce_with_logits(b, zero).backward(len(z))
+    bce_with_logits(b, zero).backward(len(z))       # undoes the mean's 1 / n
     return (patched.data, a.grad), (softplus(z), b.grad)
 
 # %% tags=["fold"]
@@ -965,7 +975,7 @@ if __name__ == "__main__" and wanted("rules"):
     z = np.array([-5.0, 0.0, 10.0, 18.42, 25.0, 38.0])
     patched, exact = loss_slopes(z)
     print()
-    table("losses", ("z", "patched", "slope", "from the logit", "slope"), *(
+    table("losses", ("z", "patched", "slope", "from logit", "its slope"), *(
         [f"{v:.{k}f}" for v, k in zip(row, (2, 2, 4, 2, 4))]
         for row in zip(z, *patched, *exact)))
     assert abs(patched[1][3] - 0.5) < 1e-3 and patched[1][-1] == 0
@@ -975,26 +985,26 @@ if __name__ == "__main__" and wanted("rules"):
     picture("losses", draw_losses, curve, *loss_slopes(curve), grid=(1, 2))
 
 # %% [markdown]
-# and the second is what we train with. It is one node instead of a dozen.
+# The second is what we train with.
 #
-# Every rule above was derived with care. So is every wrong derivation. Who
-# checks them?
+# Every rule above looks right. So does every wrong one. Who checks them?
 
 # %% [markdown]
-# ## 5. The trial
+# ## 5. The nudge as a judge
 #
-# The nudge is slow and knows no calculus, so it is an honest judge. For each
-# entry of each parameter we hold the engine's slope a against the nudged
-# slope n by the relative error
+# The nudge is slow and knows no calculus, and so it makes a judge. For each
+# entry of each parameter we hold the engine's slope a against the nudged slope
+# n by the relative error
 #
 #     |a - n| / max(|a|, |n|, floor)
 #
-# The floor is for slopes too small to judge. The nudge carries a noise of
-# about eps |f| / h, with eps = 2.2e-16; a slope below noise / tol is held
-# against that value, or rounding would condemn it. And a verdict must not be
-# empty. No parameters, a slope that is not a number, a parameter that f
-# ignores: none of these is a success. An f that answers differently when
-# asked twice is not judged at all.
+# which has to stay below a tolerance tol = 1e-4. The floor is for slopes too
+# small to judge. The nudge carries a noise of about u |f| / h, where
+# u = 2.2e-16 is the rounding unit; a slope below noise / tol is held against
+# that value, or rounding would condemn it. And a verdict must not be empty. No
+# parameters, a slope that is not a number, a parameter that f ignores: none of
+# these is a success. An f that answers differently when asked twice is not
+# judged at all.
 
 # %%
 @dataclass
@@ -1060,15 +1070,14 @@ def judge(f, params, p, found, seed, h, floor):
     if found is None:
         return data.shape, np.nan, np.nan, "not reached by backward"
     gap, size = abs(found - nudged), np.maximum(abs(found), abs(nudged))
-    if not np.max(size, initial=0) > floor:
+    if not np.max(size, initial=0) > floor:           # also where it is nan
         return data.shape, np.nan, np.nan, "no slope that can be judged"
     return data.shape, gap.max(), np.max(gap / np.maximum(size, floor)), ""
 
 # %% [markdown]
 # The defendant is a network with 3 inputs, 5 hidden units, 2 outputs and the
-# patched loss, its recipe complete so that anyone can repeat it. A published
-# check of it by another engine gives the loss 0.952288 and errors between
-# 2e-10 and 8e-9. Ours gives,
+# patched loss, its recipe complete so that anyone can repeat it. Another
+# engine, by another hand, has the loss 0.952288 and errors from 2e-10 to 8e-9.
 
 # %%
 def small_network(seed=0):
@@ -1093,14 +1102,13 @@ if __name__ == "__main__" and wanted("gradcheck"):
     assert report and 1e-9 < max(row[2] for row in report.rows) < 2e-8
 
 # %% [markdown]
-# the same loss to its last printed digit. We do not print the errors: that
-# the worst is a few times 1e-9 is all that travels, the rest is rounding noise
-# of the machine at hand. Nor does agreement mean machine precision. Two
-# methods that share no formula agree to the eight digits that the weaker one
-# has.
+# Ours has the same loss, to the last printed digit. Of the errors only the
+# size travels, a few times 1e-9 for the worst; the rest is rounding noise of
+# the machine at hand. Nor does agreement mean machine precision: two methods
+# that share no formula agree to the eight digits that the weaker one has here.
 #
 # A judge who has never convicted anyone proves little. Here is a liar, a tanh
-# whose rule says 1 - y instead of 1 - y^2,
+# whose rule says 1 - y instead of 1 - y^2; and here are three empty cases.
 
 # %%
 if __name__ == "__main__" and wanted("gradcheck"):
@@ -1108,12 +1116,18 @@ if __name__ == "__main__" and wanted("gradcheck"):
     report = gradcheck(lambda w: lie(w).sum(), [Tensor([0.3, -1.0, 2.0])])
     print(f"\na lying tanh: {report}")
     assert not report and report.rows[0][2] > 0.5
+    w, unused = Tensor([1.0, 2.0]), Tensor(3.0)
+    assert gradcheck(lambda *_: (w * w).sum(), [w])
+    assert not gradcheck(lambda *_: (w * w).sum(), [])
+    assert not gradcheck(lambda *_: (w * w).sum(), [w, unused])
+    assert not gradcheck(lambda *_: (w * np.nan).sum(), [w])
+    print("nothing to check, nothing that f uses, not a number: no success")
 
 # %% [markdown]
-# and it is caught. There is also what this judge cannot see. Where a step
-# crosses a kink of relu, the nudge is the one that is wrong. A rule that no
-# expression uses is not tried at all. And if the *program* is wrong, say with
-# labels of the wrong shape, its slopes are exactly right.
+# There is also what this judge cannot see. Where a step crosses a kink of
+# relu, the nudge is the one that is wrong. A rule that no expression uses is
+# not tried at all. And if the *program* is wrong, say with labels of the wrong
+# shape, its slopes are exactly right.
 #
 # The slopes can be trusted. What shall we do with them?
 
@@ -1121,8 +1135,8 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # ## 6. One formula, four optimizers
 #
 # A slope says which way is up. Stochastic gradient descent, SGD, steps the
-# other way, W <- W - lr g, and forgets. The other three remember, all with
-# one formula, the exponentially weighted average:
+# other way, W <- W - lr g, and forgets. The other three remember, all with one
+# formula, the exponentially weighted average:
 #
 # $$ v \leftarrow \beta v + (1 - \beta) x $$
 #
@@ -1157,9 +1171,9 @@ class Average:
 #     RMSProp    g / (sqrt(v) + eps)           v averages g^2
 #     Adam       m_hat / (sqrt(v_hat) + eps)   both, over their weights
 #
-# One base class turns such a direction into a step. It lines all parameters
-# up in one long vector, of which each `p.data` becomes a view, and moves them
-# in place. A graph that was built before a step remembers arrays that have
+# One base class turns such a direction into a step. It lines all parameters up
+# in one long vector, of which each `p.data` becomes a view, and moves them in
+# place. A graph that was built before a step remembers arrays that have
 # changed since: its time is over.
 
 # %%
@@ -1269,8 +1283,8 @@ class Adam(Optimizer):
 OPTIMIZERS = {rule.__name__: rule for rule in (SGD, Momentum, RMSProp, Adam)}
 
 # %% [markdown]
-# Adam's division by the weights is called *bias correction*, and is often
-# said to matter for the first few steps. Let g stay constant. Without the
+# Adam's division by the weights is called *bias correction*, and is often said
+# to matter for the first few steps. Let g stay constant. Without the
 # correction the direction is r(t) = (1 - beta1^t) / sqrt(1 - beta2^t) times
 # what it is with it. We feed ones to two averages and watch r,
 
@@ -1301,11 +1315,11 @@ if __name__ == "__main__" and wanted("optimizers"):
 # steps are too short. (r is exact for constant g; otherwise the paper has a
 # remainder.)
 #
-# Momentum comes in two forms. Ours is an average. PyTorch's is a sum,
-# u <- mu u + g, which is 1 / (1 - mu) times ours: with mu = 0.9, ten times
-# the step for the same lr. Give ours lr / (1 - mu), and the paths are one.
-# Whether momentum helps is another matter. In a bowl 100 times steeper along
-# one axis than along the other, each method at its best rate (Polyak, 1964),
+# Momentum comes in two forms. Ours is an average. PyTorch's is a sum, u <- mu
+# u + g, which is 1 / (1 - mu) times ours: with mu = 0.9, ten times the step
+# for the same lr. Give ours lr / (1 - mu), and the paths are one. Whether
+# momentum helps is another matter. In a bowl 100 times steeper along one axis
+# than along the other, each method at its best rate (Polyak, 1964),
 
 # %%
 STEEP = np.array([1.0, 100.0])
@@ -1474,8 +1488,8 @@ def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral,
 
 # %% [markdown]
 # Before a long run, three checks that take no time. There are as many
-# parameters as we think; a network that knows nothing pays about
-# log 2 = 0.69 a point; four points are learned by heart,
+# parameters as we think; a network that knows nothing pays about log 2 = 0.69
+# a point; four points are learned by heart,
 
 # %%
 def four_points(seed):
@@ -1495,8 +1509,8 @@ if __name__ == "__main__" and wanted("spiral"):
 # %% [markdown]
 # so the four can start: from the same weights, with the same batches, lr 0.1,
 # 2000 steps of 32 points. The loss of the fast ones jumps to the end, and one
-# number at the last step would be luck; we report the median over the last
-# 200 steps,
+# number at the last step would be luck; we report the median over the last 200
+# steps,
 
 # %% tags=["fold"]
 def draw_regions(axes, runs):
@@ -1630,8 +1644,8 @@ passed_on = edge(0, lambda g, *_: g)
 # Others sit in the traversal. Our queue cannot be made to visit in a wrong
 # order: what arrives late queues its node again, and rules are linear, so the
 # parts may travel one after the other. The textbook's loop visits once. It
-# puts the nodes in some order and lets each pass on what it has by then.
-# Here the order is an argument, and so are the rules that write `=` for `+=`:
+# puts the nodes in some order and lets each pass on what it has by then. Here
+# the order is an argument, and so are the rules that write `=` for `+=`:
 
 # %%
 def visiting(order=lambda nodes: nodes[::-1], overwrites=()):
@@ -1786,22 +1800,22 @@ if __name__ == "__main__" and wanted("trial"):
 # and each judge is blind in a way of its own.
 #
 # *shapes* sees a sum that was not taken, and no wrong number. *adjoint* sees
-# wrong sums and nothing else; not even a sum left out, since <g, B v> does
-# not care which side is copied. Only the two together guard `unbroadcast`.
-# *network* cannot try what its program does not use: a product of two
-# tensors, a transpose, a node that goes into `@` twice. *ones* cannot see an
-# axis mistaken for another, because a cotangent of ones looks the same from
-# both. *cover* misses nothing that changes a gradient. It was written with
-# the list at hand, and the recipe is what to keep: each word with its operand
-# used before and after it, a row, a column, a square, an uneven seed.
+# wrong sums and nothing else; not even a sum left out, since <g, B v> does not
+# care which side is copied. Only the two together guard `unbroadcast`.
+# *network* cannot try what its program does not use: a product of two tensors,
+# a transpose, a node that goes into `@` twice. *ones* cannot see an axis
+# mistaken for another, because a cotangent of ones looks the same from both.
+# *cover* misses nothing that changes a gradient. It was written with the list
+# at hand, and the recipe is what to keep: each word with its operand used
+# before and after it, a row, a column, a square, an uneven seed.
 #
 # And three rows are acquitted by everybody but the last column. Nothing is
 # wrong with the first. Labels of shape (N,) against logits of shape (N, 1)
 # make a right derivative of a wrong program, and so does a gradient that is
 # never cleared. No gradient check can know what we meant.
 #
-# The last column is the judge that most programs get. Six faults of 21
-# pass. Three are in words that the program does not use. The other three are
+# The last column is the judge that most programs get. Six faults of 21 pass.
+# Three are in words that the program does not use. The other three are
 # gradients that *network* convicts, and Adam does not mind. SGD does,
 
 # %%
@@ -1891,18 +1905,18 @@ if __name__ == "__main__" and wanted("race"):
 
 # %% [markdown]
 # and the gap is gone. At 0.1, SGD and Momentum are below 75% with every seed,
-# the other two above 95%. At 1 it is the reverse. At its best rate each of
-# the four is above 95% with every seed: the gap was the length of a step.
+# the other two above 95%. At 1 it is the reverse. At its best rate each of the
+# four is above 95% with every seed: the gap was the length of a step.
 #
 # Does adaptivity buy a rate that needs no search? It buys a wider target. The
 # rates that are good with every seed span a decade for RMSProp and Adam, a
-# factor of three for Momentum (3 is the end of our grid), and for SGD there
-# is one. But the target has edges. At 0.001, which Adam's paper suggests, both
-# stay below 75% with every seed, as SGD does at 0.1; at 0.3 they depend on
-# the seed; at 1 they stay below 75% again. Each coordinate moves by about lr,
-# however small its slope, and RMSProp's first step is ten times that. One
-# step can ruin a network. And is Adam's curve smooth because it averages g?
-# With beta1 = 0 it does not, and all else stays,
+# factor of three for Momentum (3 is the end of our grid), and for SGD there is
+# one. But the target has edges. At 0.001, which Adam's paper suggests, both
+# stay below 75% with every seed, as SGD does at 0.1; at 0.3 they depend on the
+# seed; at 1 they stay below 75% again. Each coordinate moves by about lr,
+# however small its slope, and RMSProp's first step is ten times that. One step
+# can ruin a network. And is Adam's curve smooth because it averages g? With
+# beta1 = 0 it does not, and all else stays,
 
 # %%
 if __name__ == "__main__" and wanted("race"):
@@ -2201,18 +2215,17 @@ if __name__ == "__main__" and wanted("frameworks"):
     assert ledger(32) == (10, 9, 49672)
 
 # %% [markdown]
-# Four leaves, six results, and one call of a rule for every edge, whatever
-# the number of parameters. In arithmetic a gradient costs at most about five
+# Four leaves, six results, and one call of a rule for every edge, whatever the
+# number of parameters. In arithmetic a gradient costs at most about five
 # evaluations of the loss (Griewank and Walther, "Evaluating Derivatives",
 # 2008), where nudging took 514. Its price is memory: the results wait until
 # the pass comes back, and they grow with the batch. They take 49,672 bytes
 # here, and the 257 parameters 8 bytes each.
 #
-# Large models add the optimizer. Adam keeps m and v, in 4-byte numbers 8
-# bytes a parameter. Mixed precision adds a 4-byte copy of the parameters, and
-# 2 bytes each for those and the slopes it computes with: 16 in all
-# (Rajbhandari et al., "ZeRO", 2020, arXiv 1910.02054). LLaMA's "7B" has
-# 6.74e9 parameters.
+# Large models add the optimizer. Adam keeps m and v, in 4-byte numbers 8 bytes
+# a parameter. Mixed precision adds a 4-byte copy of the parameters, and 2
+# bytes each for those and the slopes it computes with: 16 in all (Rajbhandari
+# et al., "ZeRO", 2020, arXiv 1910.02054). LLaMA's "7B" has 6.74e9 parameters.
 #
 # Recipes for language models also set beta2 = 0.95 (Brown et al., 2020, arXiv
 # 2005.14165; Touvron et al., 2023, arXiv 2302.13971), with which an
