@@ -60,6 +60,14 @@ NOTEBOOK = hasattr(sys, "ps1") or "ipykernel" in sys.modules
 ASKED, OUT, told = CHAPTERS, None, set()
 if __name__ == "__main__" and not NOTEBOOK:
     import argparse, signal
+
+    def stop(kind, error, trace):
+        """One line for what the machine refuses, a traceback for the rest."""
+        if not issubclass(kind, OSError):
+            return sys.__excepthook__(kind, error, trace)
+        print("anatomy.py:", error, file=sys.stderr, flush=True)
+        os._exit(1)
+    sys.excepthook = stop
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if hasattr(signal, "SIGPIPE"):
@@ -79,6 +87,8 @@ if __name__ == "__main__" and not NOTEBOOK:
                          f"are all, {', '.join(CHAPTERS)}\n")
     if not ASKED:
         line.print_help()
+    if sys.stdout is None:
+        line.exit(1, "anatomy.py: the standard output is closed\n")
 
 def wanted(chapter):
     """Is this chapter asked for? A notebook asks for all of them."""
@@ -90,15 +100,13 @@ def wanted(chapter):
 
 def write(name, text):
     """Write a whole file into the folder --out, or none."""
+    OUT.mkdir(parents=True, exist_ok=True)
     part = OUT / f"{name}.{os.getpid()}"
     try:
-        OUT.mkdir(parents=True, exist_ok=True)
         part.write_text(text, encoding="utf-8", newline="\n")
         part.replace(OUT / name)
-    except OSError as error:
-        sys.exit(f"anatomy.py: cannot write to {OUT}: {error.strerror}")
     finally:
-        if OUT.is_dir(): part.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
 
 def table(name, *rows):
     """Print rows, the first of them a head, in columns; keep them in --out."""
@@ -123,9 +131,8 @@ def picture(name, draw, *data, size=(6.4, 3.2), grid=(1, 1)):
 
     The docstring of draw says in words what there is to see.
     """
-    if not (OUT or NOTEBOOK and "IPython" in sys.modules):
-        return
-    from html import escape
+    if not (OUT or NOTEBOOK and "IPython" in sys.modules): return
+    if not NOTEBOOK: os.environ.pop("MPLBACKEND", None)   # we draw SVG only
     try:
         from matplotlib import figure, style
     except ImportError:
@@ -135,11 +142,15 @@ def picture(name, draw, *data, size=(6.4, 3.2), grid=(1, 1)):
         draw(page.subplots(*grid), *data)
         page.savefig(file, format="svg", transparent=True, metadata=dict.
                      fromkeys(("Creator", "Date", "Format", "Type")))
-    alt = escape(" ".join((draw.__doc__ or name).split()))
+    show(name, file.getvalue(), " ".join((draw.__doc__ or name).split()))
+
+def show(name, svg, alt):
+    """Give matplotlib's SVG a text and the reader's colours; show or keep."""
+    from html import escape
     svg = re.sub("(?s)^.*?(?=<svg)|<!--.*?-->|<style.*?/style>"
-                 "|<metadata.*?/metadata>", "", file.getvalue())
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1)
-    svg = svg.replace(INK, "currentColor")
+                 "|<metadata.*?/metadata>", "", svg)
+    named = f'<svg role="img" aria-label="{escape(alt)}" '
+    svg = svg.replace("<svg ", named, 1).replace(INK, "currentColor")
     if OUT:
         return write(f"{name}.svg", svg.replace(">", DARK, 1))
     from IPython.display import HTML, display
@@ -171,6 +182,13 @@ def progress(steps, label):
 # An array has a slope along each of its numbers, so each is nudged in turn:
 
 # %%
+def floats(x):
+    """x as a float64 array; a TypeError if it does not hold real numbers."""
+    array = np.asarray(x)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"real numbers are wanted here, not {x!r:.60}")
+    return array.astype(float, copy=False)
+
 def numerical_grad(f, x, h=1e-5):
     """The slope of the number f(x) along each entry of x, by central nudges.
 
@@ -178,7 +196,7 @@ def numerical_grad(f, x, h=1e-5):
     for each entry, with an array of x's shape. A ValueError unless h > 0.
     """
     if not h > 0: raise ValueError(f"the nudge h is above 0, unlike {h}")
-    x = np.array(x, dtype=float)
+    x = np.array(floats(x))
     slopes = np.empty(x.shape)
     for i in np.ndindex(x.shape):
         middle = x[i]
@@ -298,11 +316,7 @@ if __name__ == "__main__" and wanted("nudge"):
 def value(x):
     """The number or float64 array in x: a Tensor, a number or an array."""
     if isinstance(x, Tensor): return x.data
-    if type(x) in (float, int): return x
-    array = np.asarray(x)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"real numbers are wanted here, not {x!r:.60}")
-    return array.astype(float, copy=False)
+    return float(x) if type(x) in (float, int) else floats(x)
 
 # %% [markdown]
 # `backward` is bookkeeping. A ledger holds the sum of what has been reported
@@ -986,8 +1000,9 @@ def gradcheck(f, params, h=1e-5, tol=1e-4):
     fixed seed that is not uniform. params: leaf Tensors; their data and grad
     are put back, whatever happens. Returns a Report, true if every relative
     error is at most tol. A TypeError for what is not a Tensor, a ValueError
-    if f is not a function of its parameters alone.
+    if f is not a function of its parameters alone, or h or tol not above 0.
     """
+    if not (h > 0 and tol > 0): raise ValueError("h and tol are above 0")
     params = list(params)
     if not all(isinstance(p, Tensor) for p in params):
         raise TypeError("gradcheck's params are a list of Tensors")
@@ -1023,9 +1038,11 @@ def judge(f, params, p, found, seed, h, floor):
     data = p.data
     nudged = numerical_grad(answer, data, h)
     p.data = data
-    if found is None or not (found.any() or nudged.any()):
-        return data.shape, np.nan, np.nan, "nothing to compare"
+    if found is None:
+        return data.shape, np.nan, np.nan, "not reached by backward"
     gap, size = abs(found - nudged), np.maximum(abs(found), abs(nudged))
+    if not np.max(size, initial=0) > floor:
+        return data.shape, np.nan, np.nan, "no slope that can be judged"
     return data.shape, gap.max(), np.max(gap / np.maximum(size, floor)), ""
 
 # %% [markdown]
@@ -1137,16 +1154,17 @@ class Optimizer:
     lr: a number >= 0, or an array of them that broadcasts against each
     parameter. A TypeError or ValueError for anything else.
     """
-    def __init__(self, params, lr):
+    def __init__(self, params, lr, eps=0.0):
         self.params = [] if isinstance(params, Tensor) else list(params)
         if not all(isinstance(p, Tensor) and not p.edges for p in self.params):
             raise TypeError("an optimizer's parameters are leaf Tensors")
         if not self.params or len(set(self.params)) < len(self.params):
             raise ValueError("an optimizer wants a list of parameters, at "
                              "least one and none of them twice")
-        if not np.all(value(lr) >= 0):
-            raise ValueError(f"a learning rate is at least 0, unlike {lr}")
-        self.lr, self.views = lr, [None] * len(self.params)
+        if not (np.all(value(lr) >= 0) and eps >= 0):
+            raise ValueError(f"lr and eps are at least 0, unlike {lr}, {eps}")
+        self.lr, self.eps, self.vector = value(lr), eps, None
+        self.views = [None] * len(self.params)
 
     def zero_grad(self):
         """Forget the gradients."""
@@ -1155,14 +1173,22 @@ class Optimizer:
 
     def gather(self):
         """Line the parameters up in one vector, wherever they are by now."""
-        self.vector = flat([p.data for p in self.params])
+        vector, before = flat([p.data for p in self.params]), self.vector
+        if before is not None and vector.size != before.size:
+            raise ValueError(f"{before.size} numbers have become {vector.size}"
+                             ": make a new optimizer for new parameters")
         ends = np.cumsum([p.data.size for p in self.params])
-        self.cuts = [(slice(end - p.data.size, end), p.data.shape)
-                     for end, p in zip(ends, self.params)]
+        self.vector, self.cuts = vector, [
+            (slice(end - p.data.size, end), p.data.shape)
+            for end, p in zip(ends, self.params)]
 
     def step(self):
         """Move every parameter that has a gradient."""
         params, share, rate = self.params, 1.0, self.lr
+        for p in params:
+            if p.grad is not None and np.shape(p.grad) != p.data.shape:
+                raise ValueError(f"a gradient of shape {np.shape(p.grad)} for "
+                                 f"a parameter of shape {p.shape}")
         if [p for p, view in zip(params, self.views) if p.data is not view]:
             self.gather()
         if [p for p in params if p.grad is None]:
@@ -1170,14 +1196,13 @@ class Optimizer:
                           for p in params])
         if isinstance(rate, np.ndarray):
             rate = flat([np.broadcast_to(rate, p.shape) for p in params])
-        g = flat([np.zeros(p.shape) if p.grad is None else p.grad
-                  for p in params])
+        g = floats(flat([np.zeros(p.shape) if p.grad is None else p.grad
+                         for p in params]))
         self.vector = self.vector - rate * self.direction(g, share)
         self.views = [self.vector[cut].reshape(shape)
                       for cut, shape in self.cuts]
         for p, view in zip(params, self.views):
-            if p.grad is not None:
-                p.data = view
+            if p.grad is not None: p.data = view
 
 class SGD(Optimizer):
     """Stochastic gradient descent (Robbins and Monro, 1951)."""
@@ -1196,8 +1221,8 @@ class Momentum(Optimizer):
 class RMSProp(Optimizer):
     """g over the root of its mean square (Tieleman and Hinton, 2012)."""
     def __init__(self, params, lr, beta=0.99, eps=1e-8):
-        super().__init__(params, lr)
-        self.v, self.eps = Average(beta), eps
+        super().__init__(params, lr, eps)
+        self.v = Average(beta)
 
     def direction(self, g, share):
         return g / (np.sqrt(self.v.add(g * g, share)) + self.eps)
@@ -1206,8 +1231,8 @@ class Adam(Optimizer):
     """Both averages, over their weights (Kingma and Ba, ICLR 2015)."""
     def __init__(self, params, lr, beta1=0.9, beta2=0.999, eps=1e-8,
                  bias_correction=True):
-        super().__init__(params, lr)
-        self.m, self.v, self.eps = Average(beta1), Average(beta2), eps
+        super().__init__(params, lr, eps)
+        self.m, self.v = Average(beta1), Average(beta2)
         self.bias_correction = bias_correction
 
     def direction(self, g, share):
@@ -1435,8 +1460,8 @@ if __name__ == "__main__" and wanted("spiral"):
     size = sum(p.data.size for p in fresh.params)
     start = score(fresh, *spiral())
     by_heart = train(Adam, steps=200, data=four_points).final()
-    print(f"{size} parameters, loss at the start {start[0]:.2f}; "
-          f"four points: loss below 1e-6, accuracy {by_heart[1]:.0%}\n")
+    print(f"{size} parameters, loss at the start {start[0]:.2f}\n"
+          f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
     assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
 
 # %% [markdown]
@@ -1547,3 +1572,7 @@ if __name__ == "__main__" and wanted("spiral"):
 #
 # All of this is one seed at one rate. Is the gap between the optimizers
 # theirs, or is it the rate's? Would another seed tell another story?
+
+# %% tags=["fold"]
+if __name__ == "__main__" and not NOTEBOOK:
+    print(end="", flush=True)
