@@ -1,0 +1,90 @@
+"""Chapter 9: the race over learning rates."""
+import numpy as np
+import pytest
+
+import anatomy
+from anatomy import OPTIMIZERS, RATES, Adam, race, spread, train
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_together_is_alone_bit_for_bit(name):
+    rule, rates = OPTIMIZERS[name], np.array([0.01, 0.1, 1.0, 3.0])
+    both = train(rule, [4, 7], rates.reshape(-1, 1, 1, 1), steps=120)
+    for i, rate in enumerate(rates):
+        for j, seed in enumerate((4, 7)):
+            one = train(rule, seed, rate, steps=120)
+            assert np.array_equal(both.final()[:, i, j], one.final())
+            for p, q in zip(both.model.params, one.model.params):
+                assert np.array_equal(p.data[i, j], q.data)
+
+
+def test_race_is_the_single_runs_and_repeats_itself():
+    found = race(seeds=2, steps=30)
+    assert found.shape == (3, 4, len(RATES), 2)
+    assert np.array_equal(found, race(seeds=2, steps=30))
+    for k, rule in enumerate(OPTIMIZERS.values()):
+        one = train(rule, 1, RATES[3], steps=30, watch=[1])
+        assert np.array_equal(found[:2, k, 3, 1], one.final())
+        assert found[2, k, 3, 1] == one.watched[1][0]
+
+
+def test_a_failure_in_a_thread_is_not_lost(monkeypatch):
+    def fails(*_):
+        raise FloatingPointError("on purpose")
+    monkeypatch.setattr(anatomy, "train", fails)
+    with pytest.raises(FloatingPointError):
+        race(1, 1)
+
+
+@pytest.fixture(scope="module")
+def finals():
+    """Accuracy of two further seeds: (optimizers, rates .001 .1 1, seeds)."""
+    rates = np.array([0.001, 0.1, 1.0]).reshape(-1, 1, 1, 1)
+    return np.array([train(rule, [20, 21], rates).final()[1]
+                     for rule in OPTIMIZERS.values()])
+
+
+def test_at_a_tenth_two_are_stuck_and_two_are_not(finals):
+    assert finals[:2, 1].max() < 0.75 and finals[2:, 1].min() > 0.95
+
+
+def test_at_one_it_is_the_reverse(finals):
+    assert finals[:2, 2].min() > 0.95 and finals[2:, 2].max() < 0.75
+
+
+def test_at_a_thousandth_nobody_arrives(finals):
+    assert finals[:, 0].max() < 0.75
+
+
+def test_first_step_of_rmsprop_is_adams_at_ten_times_the_rate():
+    one, ten = (train(rule, 3, lr, steps=1, watch=[1]).watched[1][0]
+                for rule, lr in ((OPTIMIZERS["RMSProp"], 0.1), (Adam, 1.0)))
+    assert one == pytest.approx(ten, rel=1e-3) and one > 5
+
+
+def test_the_average_of_g_is_what_smooths_adam():
+    rough = [abs(np.diff(train(Adam, 5, steps=500, beta1=beta).losses)).mean()
+             for beta in (0.0, 0.9)]
+    assert rough[0] > 1.4 * rough[1]
+
+
+def test_spread_says_median_and_range():
+    assert spread([0.5, 0.25, 1.0], ".0%") == "50% (25% to 100%)"
+
+
+def test_the_picture_shows_every_seed():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    accuracy = np.linspace(0.5, 1, 4 * 7 * 3).reshape(4, 7, 3)
+    axes = figure.subplots(1, 2)
+    anatomy.draw_race(axes, accuracy)
+    drawn = np.concatenate([line.get_ydata() for ax in axes
+                            for line in ax.lines
+                            if line.get_linestyle() == "None"])
+    assert np.array_equal(np.sort(drawn), np.sort(accuracy.ravel()))
+    assert {t.get_text() for ax in axes for t in ax.texts} == set(OPTIMIZERS)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_no_rate_overflows(name):
+    with np.errstate(all="raise", under="ignore"):
+        train(OPTIMIZERS[name], 1, RATES.reshape(7, 1, 1), steps=50)
