@@ -1,12 +1,125 @@
 """The tests import anatomy.py from the folder above, wherever it lies."""
 import os
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(os.environ.get("ANATOMY", Path(__file__).parents[1])).resolve()
+SCRIPT = ROOT / "anatomy.py"
+SOURCE = SCRIPT.read_text(encoding="utf-8")
 sys.path.insert(0, str(ROOT))
+
+# The file cut before each chapter's heading: a preface and the chapters.
+CUT = "# %% [markdown]\n# ## "
+PREFACE, *PARTS = SOURCE.split(CUT)
+PARTS = [CUT + part for part in PARTS]
+
+LEFT_OUT = ("PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONHASHSEED", "MPLBACKEND", "DISPLAY")
 
 
 def pytest_configure(config):
     """A warning nobody asked for is a failure."""
     config.addinivalue_line("filterwarnings", "error")
+
+
+def surroundings(**extra):
+    """An environment without what this shell happens to hold."""
+    kept = {k: v for k, v in os.environ.items() if k not in LEFT_OUT}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **extra}
+
+
+def python(*args, cwd=None, flags=(), text=True, **extra):
+    """Run python with these arguments to its end."""
+    return subprocess.run([sys.executable, *flags, *map(str, args)], cwd=cwd, text=text,
+                          capture_output=True, stdin=subprocess.DEVNULL, timeout=300,
+                          encoding="utf-8" if text else None, env=surroundings(**extra))
+
+
+def story(*args, **settings):
+    """Run anatomy.py with these arguments to its end."""
+    return python(SCRIPT, *args, **settings)
+
+
+# The whole story chapter by chapter: what ran so far is a program of its own.
+PIECEMEAL = """
+import sys
+sys.path.insert(0, {tests!r})
+from conftest import PARTS, PREFACE
+sys.argv = ["anatomy.py", "all", "--out", {out!r}]
+names = {{"__name__": "__main__"}}
+for number, part in enumerate([PREFACE, *PARTS]):
+    exec(compile(part, "anatomy.py", "exec"), names)
+    print(number, file=sys.stderr)
+"""
+
+NOTEBOOK = """
+import sys, nbformat
+from nbclient import NotebookClient
+path = sys.argv[1]
+book = nbformat.read(path, as_version=4)
+NotebookClient(book, timeout=300, kernel_name="python3").execute()
+nbformat.write(book, path)
+"""
+
+
+class Stories:
+    """Whole runs, each made once and two at a time."""
+    def __init__(self, base):
+        self.base, pool = base, ThreadPoolExecutor(2)
+        self.jobs = {name: pool.submit(getattr(self, name))
+                     for name in ("pasted", "plain", "piecemeal", "cells")}
+        pool.shutdown(wait=False)
+
+    def __getitem__(self, name):
+        return self.jobs[name].result()
+
+    def plain(self):
+        """From elsewhere, into a folder that is not there yet."""
+        return story("all", "--out", self.base / "not yet" / "sch\u00f6ne Bilder",
+                     cwd=self.base, PYTHONHASHSEED="1")
+
+    def piecemeal(self):
+        """Chapter by chapter, with everything set against it."""
+        cwd = self.base / "hostile"
+        cwd.mkdir()
+        (cwd / "matplotlibrc").write_text(
+            "axes.spines.top: True\nfigure.dpi: 20\nsvg.fonttype: none\nlines.color: red\n"
+            "font.size: 30\nbackend: pdf\nsavefig.facecolor: black\naxes.grid: True\n")
+        code = PIECEMEAL.format(tests=str(Path(__file__).parent), out="out")
+        return python("-c", code, cwd=cwd, PYTHONHASHSEED="2", MPLBACKEND="nothing",
+                      LC_ALL="C", PYTHONIOENCODING="ascii:strict", PYTHONUTF8="0")
+
+    def notebook(self, name, cells):
+        import nbformat
+        path = self.base / f"{name}.ipynb"
+        book = nbformat.v4.new_notebook(cells=cells)
+        nbformat.write(book, path)
+        result = python("-c", NOTEBOOK, path, cwd=self.base)
+        assert result.returncode == 0, result.stderr[-2000:]
+        return nbformat.read(path, as_version=4).cells
+
+    def cells(self):
+        """As a notebook, one cell for each cell."""
+        import jupytext
+        return self.notebook("cells", jupytext.reads(SOURCE, fmt="py:percent").cells)
+
+    def pasted(self):
+        """The whole file in one cell, and once more."""
+        import nbformat
+        cell = nbformat.v4.new_code_cell
+        return self.notebook("pasted", [
+            cell("import sys; print(sys.argv[1:], '__file__' in globals())"),
+            cell(SOURCE), cell(SOURCE)])
+
+
+@pytest.fixture(scope="session")
+def stories(tmp_path_factory):
+    return Stories(tmp_path_factory.mktemp("stories"))
+
+
+def pytest_collection_modifyitems(items):
+    """What waits for whole runs comes last; they run meanwhile."""
+    items.sort(key=lambda item: "stories" in getattr(item, "fixturenames", ()))
