@@ -1,4 +1,5 @@
 """The tests import anatomy.py from the folder above, wherever it lies."""
+import ast
 import os
 import subprocess
 import sys
@@ -16,6 +17,26 @@ sys.path.insert(0, str(ROOT))
 CUT = "# %% [markdown]\n# ## "
 PREFACE, *PARTS = SOURCE.split(CUT)
 PARTS = [CUT + part for part in PARTS]
+
+HEAVY = "spiral", "trial", "race", "break"      # chapters that take seconds
+
+
+def is_demo(node):
+    """Is this statement a block that an import skips?"""
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+def without_demos(*names):
+    """The parts, those chapters without what they run."""
+    parts = []
+    for part in PARTS:
+        lines = part.splitlines(keepends=True)
+        for node in ast.parse(part).body:
+            if is_demo(node) and any(f"wanted('{name}')" in ast.unparse(node.test) for name in names):
+                lines[node.lineno - 1:node.end_lineno] = ["\n"] * (node.end_lineno - node.lineno + 1)
+        parts.append("".join(lines))
+    return parts
+
 
 LEFT_OUT = ("PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONHASHSEED", "MPLBACKEND", "DISPLAY")
 
@@ -47,10 +68,10 @@ def story(*args, **settings):
 PIECEMEAL = """
 import sys
 sys.path.insert(0, {tests!r})
-from conftest import PARTS, PREFACE
+from conftest import PREFACE, without_demos
 sys.argv = ["anatomy.py", "all", "--out", {out!r}]
 names = {{"__name__": "__main__"}}
-for number, part in enumerate([PREFACE, *PARTS]):
+for number, part in enumerate([PREFACE, *without_demos("race")]):
     exec(compile(part, "anatomy.py", "exec"), names)
     print(number, file=sys.stderr)
 """
@@ -68,7 +89,8 @@ nbformat.write(book, path)
 class Stories:
     """Whole runs, each made once and two at a time."""
     def __init__(self, base):
-        self.base, pool = base, ThreadPoolExecutor(2)
+        self.base, self.out = base, base / "not yet" / "sch\u00f6ne Bilder"
+        pool = ThreadPoolExecutor(2)
         self.jobs = {name: pool.submit(getattr(self, name))
                      for name in ("pasted", "plain", "piecemeal", "cells")}
         pool.shutdown(wait=False)
@@ -78,11 +100,12 @@ class Stories:
 
     def plain(self):
         """From elsewhere, into a folder that is not there yet."""
-        return story("all", "--out", self.base / "not yet" / "sch\u00f6ne Bilder",
-                     cwd=self.base, PYTHONHASHSEED="1")
+        return story("all", "--out", self.out,
+                     cwd=self.base, flags=("-W", "error"), PYTHONHASHSEED="1")
 
     def piecemeal(self):
-        """Chapter by chapter, with everything set against it."""
+        """Chapter by chapter, with everything set against it (the race, which
+        takes longest, is in the two other whole runs)."""
         cwd = self.base / "hostile"
         cwd.mkdir()
         (cwd / "matplotlibrc").write_text(
@@ -102,17 +125,18 @@ class Stories:
         return nbformat.read(path, as_version=4).cells
 
     def cells(self):
-        """As a notebook, one cell for each cell."""
+        """As a notebook, one cell for each cell; nothing heavy."""
         import jupytext
-        return self.notebook("cells", jupytext.reads(SOURCE, fmt="py:percent").cells)
+        source = "".join([PREFACE, *without_demos(*HEAVY)])
+        return self.notebook("cells", jupytext.reads(source, fmt="py:percent").cells)
 
     def pasted(self):
-        """The whole file in one cell, and once more."""
+        """The whole file in one cell, and again without what is heavy."""
         import nbformat
         cell = nbformat.v4.new_code_cell
         return self.notebook("pasted", [
             cell("import sys; print(sys.argv[1:], '__file__' in globals())"),
-            cell(SOURCE), cell(SOURCE)])
+            cell(SOURCE), cell("".join([PREFACE, *without_demos(*HEAVY)]))])
 
 
 @pytest.fixture(scope="session")
@@ -120,6 +144,18 @@ def stories(tmp_path_factory):
     return Stories(tmp_path_factory.mktemp("stories"))
 
 
+def waits(item):
+    """Does this test read a whole run?"""
+    return "stories" in item.fixturenames
+
+
 def pytest_collection_modifyitems(items):
     """What waits for whole runs comes last; they run meanwhile."""
-    items.sort(key=lambda item: "stories" in getattr(item, "fixturenames", ()))
+    items.sort(key=waits)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def start(request):
+    """The whole runs, if anybody waits for them."""
+    if any(map(waits, request.session.items)):
+        request.getfixturevalue("stories")
