@@ -47,6 +47,7 @@ from heapq import heappop, heappush
 from itertools import count, product
 from math import prod
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -186,7 +187,7 @@ def progress(steps, label):
 # little? We move it and look. Looking both ways is better than one way,
 # because the two errors, equal and opposite at first order, cancel:
 #
-#     df/dx = (f(x + h) - f(x - h)) / 2h,    nearly
+# $$ f'(x) \approx \frac{f(x + h) - f(x - h)}{2h} $$
 #
 # An array has a slope along each of its numbers, so each is nudged in turn:
 
@@ -325,7 +326,8 @@ if __name__ == "__main__" and wanted("nudge"):
 def value(x):
     """The number or float64 array in x: a Tensor, a number or an array."""
     if isinstance(x, Tensor): return x.data
-    return float(x) if type(x) in (float, int) else floats(x)
+    if type(x) is float or type(x) is int and abs(x) < 2**53: return float(x)
+    return floats(x)
 
 # %% [markdown]
 # `backward` is bookkeeping. A ledger holds the sum of what has been reported
@@ -587,11 +589,13 @@ def unbroadcast(grad, shape):
     cannot have led from shape to grad's shape.
     """
     total = grad = np.asarray(grad)
+    if grad.dtype.kind not in "fiubc":
+        raise TypeError(f"a cotangent is made of numbers, unlike {grad!r:.60}")
     if total.ndim > len(shape):
         total = np.add.reduce(total, tuple(range(total.ndim - len(shape))))
     if total.shape != shape:
-        copied = tuple([i for i, n in enumerate(shape) if n == 1])
-        total = total.sum(axis=copied[:total.ndim], keepdims=True)
+        copied = tuple([i for i, n in enumerate(shape[:total.ndim]) if n == 1])
+        total = total.sum(axis=copied, keepdims=True)
         if total.shape != tuple(shape):
             raise ValueError(f"numpy does not broadcast {tuple(shape)} to "
                              f"{grad.shape}")
@@ -908,7 +912,7 @@ if __name__ == "__main__" and wanted("rules"):
 #
 # The other way is to never form p. Substitute it, and both cases become
 #
-#     L = log(1 + exp(z)) - y z        slope along z:  p - y
+# $$ L = \log(1 + e^z) - y z, \qquad \frac{dL}{dz} = p - y $$
 #
 # in which nothing overflows and nothing vanishes,
 
@@ -1119,7 +1123,7 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # other way, W <- W - lr g, and forgets. The other three remember, all with
 # one formula, the exponentially weighted average:
 #
-#     v <- beta v + (1 - beta) x
+# $$ v \leftarrow \beta v + (1 - \beta) x $$
 #
 # An x from k steps ago counts with weight (1 - beta) beta^k, so it has lost
 # half its weight after log(1/2) / log(beta) steps: 6.58 for beta = 0.9, 692.8
@@ -1900,7 +1904,8 @@ if __name__ == "__main__" and wanted("race"):
 # %%
 if __name__ == "__main__" and wanted("race"):
     after_one = np.median(after_one[:, 5], -1).round(1).tolist()
-    print("\nloss after one step at rate 1:", dict(zip(OPTIMIZERS, after_one)))
+    table("first", ("loss after one step at rate 1", *OPTIMIZERS),
+          ("median over seeds", *after_one))
     rough = [[abs(np.diff(train(Adam, seed, steps=500, beta1=beta).losses))
               .mean() for seed in (1, 2, 3)] for beta in (0.0, 0.9)]
     print("mean change of Adam's batch loss in a step, for three seeds:\n"
@@ -2381,7 +2386,8 @@ def check(name, answer):
 # %%
 if __name__ == "__main__" and wanted("exercises"):
     for name, exercise in EXERCISES.items():
-        print(f"{name:14}", *exercise.__doc__.split("Hint: ")[0].split())
+        print(fill(" ".join(exercise.__doc__.split("Hint: ")[0].split()), 79,
+                   initial_indent=f"{name:15}", subsequent_indent=" " * 15))
 
 # %% [markdown]
 # ## Answers
