@@ -71,7 +71,7 @@ sys.path.insert(0, {tests!r})
 from conftest import PREFACE, without_demos
 sys.argv = ["anatomy.py", "all", "--out", {out!r}]
 names = {{"__name__": "__main__"}}
-for number, part in enumerate([PREFACE, *without_demos("race")]):
+for number, part in enumerate([PREFACE, *without_demos("trial", "race", "break")]):
     exec(compile(part, "anatomy.py", "exec"), names)
     print(number, file=sys.stderr)
 """
@@ -104,8 +104,8 @@ class Stories:
                      cwd=self.base, flags=("-W", "error"), PYTHONHASHSEED="1")
 
     def piecemeal(self):
-        """Chapter by chapter, with everything set against it (the race, which
-        takes longest, is in the two other whole runs)."""
+        """Chapter by chapter, with everything set against it (without the
+        three longest demos, which are in the two whole runs)."""
         cwd = self.base / "hostile"
         cwd.mkdir()
         (cwd / "matplotlibrc").write_text(
