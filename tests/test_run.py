@@ -1,0 +1,355 @@
+"""Ways to run: five of them, and the surroundings that people have."""
+import os
+import re
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import anatomy
+from conftest import HEAVY, ROOT, SCRIPT, python, story, surroundings
+
+NAMES = list(anatomy.CHAPTERS)
+POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and devices of Unix")
+
+
+def fine(run):
+    """It ended well and had nothing to complain about."""
+    assert (run.returncode, run.stderr) == (0, ""), run.stderr[-2000:]
+    return run.stdout
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def sections(text):
+    """What each chapter printed below its heading."""
+    _, *parts = re.split(r"(?m)^\n--- (\w+): .* ---\n\n", text)
+    return dict(zip(parts[::2], parts[1::2]))
+
+
+@pytest.fixture(scope="module")
+def nudge():
+    """What the first chapter prints in plain surroundings."""
+    return fine(story("nudge"))
+
+
+# The command line
+
+def test_help():
+    """A line for each chapter, and the option."""
+    text = fine(story("-h"))
+    assert text == fine(story("--help")) and "--out DIR" in text
+    for name, line in anatomy.CHAPTERS.items():
+        assert re.search(rf"(?m)^  {name} +{re.escape(line)}$", text)
+    assert max(map(len, text.splitlines())) <= 79
+
+
+def test_no_name_prints_the_help(tmp_path):
+    """And runs nothing, writes nothing."""
+    assert fine(story()) == fine(story("-h"))
+    assert fine(story("--out", tmp_path / "o")) == fine(story("-h"))
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("names", [["typo"], ["nudge", "typo"], ["typo", "--out", "o"], ["Nudge"], ["all", "typo"], [""]])
+def test_unknown_name(names, tmp_path):
+    """Exit 2, one line that lists the names, nothing run and nothing written."""
+    run = story(*names, cwd=tmp_path)
+    assert run.returncode == 2 and run.stdout == "" and len(run.stderr.splitlines()) == 1
+    assert repr(names[names.count("nudge") + names.count("all")]) in run.stderr
+    assert all(name in run.stderr for name in ["all", *NAMES])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("args", [["all", "--out"], ["nudge", "--nothing"], ["-x"]])
+def test_unknown_option(args):
+    """Exit 2, a usage line, no traceback."""
+    run = story(*args)
+    assert run.returncode == 2 and "usage:" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in HEAVY])
+def test_each_chapter_alone(name, stories, tmp_path):
+    """Under -W error: what it prints and keeps is what it does in company."""
+    run = story(name, "--out", tmp_path / "o", flags=("-W", "error"))
+    assert sections(fine(run)) == {name: sections(stories["plain"].stdout)[name]}
+    files = contents(stories.out) if not (tmp_path / "o").exists() else contents(tmp_path / "o")
+    assert files.items() <= contents(stories.out).items()
+
+
+def test_two_names_in_the_order_of_the_story():
+    """Asked backwards, told forwards; a name twice is told once."""
+    text = fine(story("engine", "nudge", "engine"))
+    assert re.findall(r"(?m)^--- (\w+): ", text) == ["nudge", "engine"]
+
+
+# The whole story
+
+def test_all(stories):
+    """Every chapter, in order, within 79 columns, without a path or a time."""
+    text = fine(stories["plain"])
+    assert re.findall(r"(?m)^--- (\w+): ", text) == NAMES
+    assert max(map(len, text.splitlines())) <= 79 and text.isascii()
+    assert not re.search(r"/(tmp|home|root|work|usr|var|Users)\b|0x[0-9a-f]{6}|\b20\d\d-\d\d", text)
+    assert "sch\u00f6ne" not in text and str(ROOT) not in text
+    assert sum(map(len, sections(text))) > 0 and all(sections(text).values())
+
+
+def test_two_runs_are_the_same(stories):
+    """Text and files, byte for byte, whatever the hash seed, the locale, the
+    backend and a stranger's matplotlibrc say."""
+    wanted = sections(fine(stories["plain"]))
+    told = sections(stories["piecemeal"].stdout)
+    assert told == {name: wanted[name] for name in wanted if name not in ("trial", "race", "break")}
+    files = contents(stories.base / "hostile" / "out")
+    assert files.items() <= contents(stories.out).items() and len(files) > 12
+
+
+def test_only_out_is_written(stories):
+    """Pictures and tables, whole, and nothing beside them."""
+    fine(stories["plain"])
+    stories["piecemeal"]
+    assert {path.name for path in (stories.base / "hostile").iterdir()} == {"matplotlibrc", "out"}
+    files = contents(stories.out)
+    assert {name.rpartition(".")[2] for name in files} == {"svg", "md"}
+    for name, data in files.items():
+        text = data.decode("utf-8")
+        assert "\r" not in text and text.endswith("\n")
+        if name.endswith(".svg"):
+            assert text.startswith("<svg role=\"img\" aria-label=\"") and text.rstrip().endswith("</svg>")
+            assert "currentColor" in text and "#010203" not in text and "prefers-color-scheme" in text
+            assert "<metadata" not in text and "<!--" not in text and "http://www.w3.org/2000/svg" in text
+        else:
+            rows = text.splitlines()
+            assert len({row.count("|") for row in rows}) == 1 and set(rows[1]) <= set("| -:")
+
+
+def test_every_picture_and_table_is_kept(stories):
+    """A file for each name that the source mentions."""
+    fine(stories["plain"])
+    files = contents(stories.out)
+    source = SCRIPT.read_text(encoding="utf-8")
+    for kind, ending in ("picture", "svg"), ("table", "md"):
+        for name in re.findall(rf"(?m)^ +{kind}\(\"([\w-]+)\"", source):
+            assert f"{name}.{ending}" in files
+
+
+# In a notebook
+
+def told(cell):
+    return "".join(out.text for out in cell.outputs if out.output_type == "stream" and out.name == "stdout")
+
+
+def pictures(cells):
+    return [out.data["text/html"] for cell in cells for out in cell.get("outputs", ())
+            if out.output_type == "display_data"]
+
+
+def light(stories):
+    """What a notebook without the heavy chapters' demos has to say."""
+    wanted = sections(fine(stories["plain"]))
+    return "".join(text for name, text in wanted.items() if name not in HEAVY)
+
+
+def test_as_a_notebook(stories):
+    """Cell by cell in a real kernel: the same text, the pictures in place."""
+    cells = stories["cells"]
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert "".join(map(told, code)) == light(stories)
+    shown = pictures(code)
+    assert len(shown) == sum("picture(" in cell.source and "__main__" in cell.source
+                             and "def picture" not in cell.source for cell in code) > 4
+    assert all(html.startswith("<svg role=\"img\" aria-label=") for html in shown)
+    assert not any(out.get("name") == "stderr" or out.output_type in ("error", "execute_result")
+                   for cell in code for out in cell.outputs)
+    titles = [re.findall(r"(?m)^##? .*", cell.source) for cell in cells if cell.cell_type == "markdown"]
+    assert len(titles[0]) == 1 and sum(map(len, titles)) == 1 + len(NAMES)
+
+
+def test_pasted_whole_and_again(stories):
+    """One cell, a kernel's own arguments, no __file__; again is harmless."""
+    first, once, again = stories["pasted"]
+    assert "-f" in told(first) and "False" in told(first)
+    assert told(once) == "".join(sections(fine(stories["plain"])).values())
+    assert told(again) == light(stories)
+    assert len(pictures([once])) == sum(file.endswith(".svg") for file in contents(stories.out))
+    assert set(pictures([again])) < set(pictures([once]))
+    kinds = [out.output_type for out in once.outputs]
+    assert set(kinds) == {"stream", "display_data"} and kinds[0] == "stream"
+    assert kinds.count("stream") > len(NAMES) / 2
+
+
+# Other ways in
+
+def test_as_a_module(nudge):
+    """python -m anatomy, beside the file."""
+    assert fine(python("-m", "anatomy", "nudge", cwd=ROOT)) == nudge
+
+
+def test_through_runpy(nudge, tmp_path):
+    """As __main__ with a path, and as a module of another name."""
+    code = ("import runpy, sys; sys.argv = ['x', 'nudge']; "
+            f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')")
+    assert fine(python("-c", code, cwd=tmp_path)) == nudge
+    names = runpy.run_path(str(SCRIPT), run_name="elsewhere")
+    assert names["Tensor"]([1.0]).shape == (1,)
+
+
+@POSIX
+def test_through_a_symlink_from_another_folder(nudge, tmp_path):
+    """It does not look for anything beside itself."""
+    link = tmp_path / "a link.py"
+    link.symlink_to(SCRIPT)
+    assert fine(python(link.name, "nudge", cwd=tmp_path)) == nudge
+    shutil.copy(SCRIPT, tmp_path / "mine.py")
+    assert fine(python("mine.py", "nudge", cwd=tmp_path)) == nudge
+
+
+@pytest.mark.parametrize("flags", [["-O"], ["-OO"], ["-X", "dev"], ["-I"], ["-W", "error", "-bb"]], ids=" ".join)
+def test_flags_of_python(flags, nudge):
+    """Without asserts, without docstrings, with every check on."""
+    assert fine(story("nudge", flags=flags)) == nudge
+
+
+def test_a_picture_without_docstrings(nudge, tmp_path):
+    """-OO takes the text that describes it; the picture is drawn."""
+    assert fine(story("nudge", "--out", tmp_path, flags=["-OO"])) == nudge
+    assert (tmp_path / "nudge.svg").read_text().startswith('<svg role="img" aria-label="nudge"')
+
+
+@pytest.mark.parametrize("extra", [
+    dict(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"), dict(PYTHONIOENCODING="ascii:strict"),
+    dict(HOME="/nowhere", XDG_CONFIG_HOME="", XDG_CACHE_HOME=""), dict(PYTHONUNBUFFERED="1"), dict(COLUMNS="20")],
+    ids=lambda e: next(iter(e)))
+def test_surroundings(extra, nudge):
+    """Ascii, no home, no buffer, a narrow terminal."""
+    assert fine(story("nudge", **extra)) == nudge
+
+
+@POSIX
+def test_a_working_folder_that_is_gone(nudge, tmp_path):
+    """Nothing is looked for there."""
+    code = (f"import os, runpy, sys; os.rmdir(os.getcwd()); sys.argv = ['x', 'nudge']; "
+            f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    assert fine(python("-c", code, cwd=gone)) == nudge
+
+
+def test_without_matplotlib(tmp_path):
+    """The text is told; one line stands for each picture."""
+    (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')\n")
+    plain = fine(story("nudge", "engine", PYTHONPATH=str(tmp_path)))
+    assert plain == fine(story("nudge", "engine"))
+    text = fine(story("nudge", "engine", "--out", tmp_path / "o", PYTHONPATH=str(tmp_path)))
+    lines = [line for line in text.splitlines() if line not in plain.splitlines()]
+    assert len(lines) == 2 and all("matplotlib" in line for line in lines)
+    assert contents(tmp_path / "o") and not list((tmp_path / "o").glob("*.svg"))
+
+
+# Where --out leads
+
+def one_line(run, code=1):
+    """A refusal: one line, no traceback, not 0."""
+    assert run.returncode == code and len(run.stderr.splitlines()) == 1, run.stderr
+    assert run.stderr.startswith("anatomy.py: ")
+    return run.stderr
+
+
+def test_out_that_is_a_file(tmp_path):
+    """One line that names it, and the file as it was."""
+    (tmp_path / "file").write_text("mine")
+    assert "file" in one_line(story("nudge", "--out", tmp_path / "file"))
+    one_line(story("nudge", "--out", tmp_path / "file" / "below"))
+    assert contents(tmp_path) == {"file": b"mine"}
+
+
+@POSIX
+def test_out_that_is_read_only(tmp_path):
+    """One line that names it."""
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    tmp_path.chmod(0o500)
+    assert str(tmp_path) in one_line(story("nudge", "--out", tmp_path / "o"))
+
+
+@POSIX
+def test_out_that_is_full(tmp_path):
+    """A limit on file size stands in for a full disk: whole files or none."""
+    run = subprocess.run(["sh", "-c", 'ulimit -f 4; exec "$0" "$@"', sys.executable, SCRIPT, "nudge",
+                          "--out", tmp_path / "o"], capture_output=True, text=True, env=surroundings())
+    one_line(run)
+    assert set(contents(tmp_path / "o")) == {"nudge.md"}
+
+
+def test_out_again(tmp_path):
+    """Files of an earlier run are replaced, strangers' are left alone."""
+    out = tmp_path / "o"
+    out.mkdir()
+    (out / "nudge.md").write_text("old")
+    (out / "mine.txt").write_text("mine")
+    fine(story("nudge", "--out", out))
+    assert set(contents(out)) == {"nudge.md", "nudge.svg", "mine.txt"}
+    assert (out / "nudge.md").read_text() != "old" and (out / "mine.txt").read_text() == "mine"
+
+
+def test_two_processes_on_one_folder(tmp_path):
+    """Each file is one of theirs, whole, and they are the same."""
+    runs = [subprocess.Popen([sys.executable, SCRIPT, "nudge", "--out", tmp_path], env=surroundings(),
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
+    assert [run.communicate()[1] for run in runs] == [b"", b""]
+    assert set(contents(tmp_path)) == {"nudge.md", "nudge.svg"}
+
+
+# When it is stopped
+
+@POSIX
+def test_stdout_that_nobody_reads():
+    """Like | head -1: it stops without a word."""
+    run = subprocess.Popen([sys.executable, SCRIPT, "nudge", "engine"], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, env=surroundings(PYTHONUNBUFFERED="1"))
+    assert run.stdout.readline() and run.stdout.readline().startswith(b"---")
+    run.stdout.close()
+    assert run.stderr.read() == b"" and run.wait() == -signal.SIGPIPE
+    run.stderr.close()
+
+
+@POSIX
+@pytest.mark.parametrize("extra", [{}, dict(PYTHONUNBUFFERED="1")], ids=["buffered", "unbuffered"])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_stdout_that_is_full(extra):
+    """One line, and not 0."""
+    with open("/dev/full", "w") as full:
+        run = subprocess.run([sys.executable, SCRIPT, "nudge"], stdout=full, stderr=subprocess.PIPE,
+                             text=True, env=surroundings(**extra))
+    one_line(run)
+
+
+@POSIX
+def test_stdout_that_is_closed():
+    """One line, and not 0."""
+    run = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, SCRIPT, "nudge"],
+                         capture_output=True, text=True, env=surroundings())
+    one_line(run)
+
+
+@POSIX
+@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_signals(name, code, tmp_path):
+    """It stops at once with the code of the signal, no traceback, no half file."""
+    run = subprocess.Popen([sys.executable, "-u", SCRIPT, "spiral", "--out", tmp_path / "o"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=surroundings())
+    while not run.stdout.readline().startswith("---"):
+        pass
+    time.sleep(0.1)
+    run.send_signal(getattr(signal, name))
+    _, complaint = run.communicate(timeout=20)
+    assert run.returncode == code and len(complaint.splitlines()) <= 1 and "Traceback" not in complaint
+    assert not (tmp_path / "o").exists() or all(
+        file.endswith((".svg", ".md")) for file in contents(tmp_path / "o"))

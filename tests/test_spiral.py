@@ -1,0 +1,286 @@
+"""Chapter 7: two spirals."""
+import numpy as np
+import pytest
+
+from anatomy import (MLP, OPTIMIZERS, SGD, Adam, RMSProp, Run, Tensor, batches,
+                     corrected_or_not, four_points, progress, score, spiral, train,
+                     weights)
+from judges import same
+
+ALL = pytest.mark.parametrize("name", ["SGD", "Momentum", "RMSProp", "Adam"])
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The four of the story, from one start."""
+    return {name: train(rule, watch=(1, 10)) for name, rule in OPTIMIZERS.items()}
+
+
+# The recipe
+
+def test_two_arms():
+    """r = 2u, theta = 2.9 pi u, the second arm opposite, noise of 0.05."""
+    X, y = spiral(1)
+    assert X.shape == (300, 2) and y.shape == (300, 1)
+    assert np.array_equal(y.ravel(), [0.0] * 150 + [1.0] * 150)
+    u = np.arange(150) / 149
+    z = 2 * u * np.exp(2.9j * np.pi * u)
+    arms = np.concatenate([np.c_[z.real, z.imag], -np.c_[z.real, z.imag]])
+    noise = (X - arms) / 0.05
+    np.testing.assert_allclose(noise, np.random.default_rng([1, 0]).standard_normal((300, 2)), atol=1e-12)
+
+
+@pytest.mark.parametrize("make, stream, shape", [
+    (lambda s: spiral(s)[0], 0, (300, 2)), (lambda s: weights(s)[0], 1, (2, 64)),
+    (lambda s: batches(s, 9), 2, (9, 32))])
+def test_streams_of_their_own(make, stream, shape):
+    """Seeded, repeatable, different for each seed, no global state."""
+    state = np.random.get_state()[1].copy()
+    a, b = make(3), make(4)
+    assert a.shape == shape and np.array_equal(a, make(3)) and not np.array_equal(a, b)
+    assert np.array_equal(np.random.get_state()[1], state)
+
+
+def test_the_initial_weights():
+    """Normal, scaled by the root of 2 over the inputs, one stream for both."""
+    rng = np.random.default_rng([5, 1])
+    W1, W2 = weights(5)
+    np.testing.assert_allclose(W1, rng.standard_normal((2, 64)), rtol=1e-15)
+    np.testing.assert_allclose(W2, rng.standard_normal((64, 1)) / np.sqrt(32), rtol=1e-14)
+    assert [w.shape for w in weights(5, hidden=7)] == [(2, 7), (7, 1)]
+
+
+def test_the_batches():
+    """With replacement, from all 300 points; a longer run begins the same."""
+    order = batches(1, 500)
+    assert order.min() == 0 and order.max() == 299 and batches(1, 5, size=8).shape == (5, 8)
+    assert np.array_equal(order, np.random.default_rng([1, 2]).integers(0, 300, (500, 32)))
+    assert np.array_equal(order[:100], batches(1, 100))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", None], ids=repr)
+@pytest.mark.parametrize("make", [spiral, weights, lambda s: batches(s, 1), lambda s: train(SGD, s, steps=1)])
+def test_seeds_that_are_none(make, seed):
+    """Seeds are whole numbers from 0 on."""
+    with pytest.raises((ValueError, TypeError)):
+        make(seed)
+
+
+# The network
+
+def test_the_network_in_numpy():
+    """relu(X W1 + b1) W2 + b2, 257 numbers, zero biases."""
+    net, (X, y) = MLP(*weights(2)), spiral(2)
+    W1, b1, W2, b2 = [p.data for p in net.params]
+    assert [p.shape for p in net.params] == [(2, 64), (1, 64), (64, 1), (1, 1)]
+    assert sum(p.data.size for p in net.params) == 257 and not b1.any() and not b2.any()
+    assert all(isinstance(p, Tensor) and not p.edges for p in net.params)
+    net.params[1].data, net.params[3].data = b1 + 0.3, b2 - 0.2
+    z = np.maximum(X @ W1 + 0.3, 0) @ W2 - 0.2
+    same(net(X).data, z)
+    same(net.hidden(X).data, np.maximum(X @ W1 + 0.3, 0))
+    loss = -np.log(np.where(y == 1, 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(z)))).mean()
+    same(score(net, X, y), [loss, np.mean((z > 0) == (y == 1))])
+
+
+def test_score_of_several_networks():
+    """One loss and one accuracy for each."""
+    stack = MLP(*(np.stack(W) for W in zip(weights(1), weights(2), weights(3))))
+    X, y = spiral(1)
+    assert np.array_equal(score(stack, X, y),
+                          np.stack([score(MLP(*weights(s)), X, y) for s in (1, 2, 3)], axis=1))
+
+
+def test_score_counts_right_answers():
+    """A logit above 0 says class 1; 0 says class 0."""
+    class Fixed:
+        def __call__(self, X):
+            return Tensor(X)
+    loss, right = score(Fixed(), np.array([[2.0], [-3.0], [1.0], [0.0]]), np.array([[1.0], [0], [0], [0]]))
+    assert right == 0.75
+    assert abs(loss - np.mean(np.log1p(np.exp([-2.0, -3.0, 1.0, 0.0])))) < 1e-15
+
+
+# Training
+
+def by_hand(name, seed, steps, lr=0.1):
+    """The same training with a backward pass derived on paper."""
+    X, y = spiral(seed)
+    W1, W2 = weights(seed)
+    p = [W1, np.zeros((1, 64)), W2, np.zeros((1, 1))]
+    m, v, losses = [0.0] * 4, [0.0] * 4, []
+    for t, picked in enumerate(batches(seed, steps), 1):
+        x, labels = X[picked], y[picked]
+        a = x @ p[0] + p[1]
+        h = np.where(a > 0, a, 0)
+        z = h @ p[2] + p[3]
+        losses.append(np.mean(np.maximum(z, 0) + np.log1p(np.exp(-abs(z))) - labels * z))
+        dz = (1 / (1 + np.exp(-z)) - labels) / 32
+        da = dz @ p[2].T * (a > 0)
+        for i, g in enumerate((x.T @ da, da.sum(0), h.T @ dz, dz.sum(0))):
+            m[i] = 0.9 * m[i] + 0.1 * g
+            b = 0.99 if name == "RMSProp" else 0.999
+            v[i] = b * v[i] + (1 - b) * g * g
+            p[i] = p[i] - lr * {
+                "SGD": lambda: g, "Momentum": lambda: m[i], "RMSProp": lambda: g / (np.sqrt(v[i]) + 1e-8),
+                "Adam": lambda: m[i] / (1 - .9 ** t) / (np.sqrt(v[i] / (1 - .999 ** t)) + 1e-8)}[name]()
+    return losses, p
+
+
+@ALL
+def test_training_by_hand(name):
+    """Sixty steps against a derivation on paper, loss by loss."""
+    run = train(OPTIMIZERS[name], seeds=2, steps=60)
+    losses, params = by_hand(name, 2, 60)
+    np.testing.assert_allclose(run.losses, losses, rtol=1e-8)
+    for p, wanted in zip(run.model.params, params):
+        np.testing.assert_allclose(p.data, wanted, rtol=1e-6, atol=1e-8)
+
+
+@ALL
+def test_several_networks_are_single_runs_bit_for_bit(name):
+    """Seeds and rates on leading axes go through the same code."""
+    seeds, rates, rule = [4, 7, 9], [0.1, 0.02], OPTIMIZERS[name]
+    grid = train(rule, seeds, np.reshape(rates, (2, 1, 1, 1)), steps=12, watch=(3,))
+    mean = np.zeros(12)
+    for i, lr in enumerate(rates):
+        for j, seed in enumerate(seeds):
+            one = train(rule, seed, lr, steps=12, watch=(3,))
+            mean += one.losses / 6
+            for p, q in zip(grid.model.params, one.model.params):
+                assert np.array_equal(p.data[i, j], q.data)
+            for step in one.watched:
+                assert np.array_equal(grid.watched[step][:, i, j], one.watched[step])
+    np.testing.assert_allclose(grid.losses, mean, rtol=1e-12)
+    assert grid.final().shape == (2, 2, 3)
+
+
+def test_an_axis_of_one():
+    """A list of one seed is the single run with an axis in front."""
+    one, row = train(SGD, 3, steps=5), train(SGD, [3], steps=5)
+    for p, q in zip(one.model.params, row.model.params):
+        assert q.shape == (1, *p.shape) and np.array_equal(p.data, q.data[0])
+    rates = train(SGD, 3, np.array([[[0.1]], [[0.2]]]), steps=5)
+    assert np.array_equal(rates.model.params[0].data[0], one.model.params[0].data)
+    assert np.array_equal(rates.model.params[2].data[1], train(SGD, 3, 0.2, steps=5).model.params[2].data)
+
+
+def test_what_is_watched():
+    """The steps asked for, and every tenth of the last 200."""
+    run = train(SGD, steps=300, watch=(1, 7))
+    assert sorted(run.watched) == [1, 7, *range(110, 301, 10)]
+    assert len(run.losses) == 300 and run.losses.shape == (300,)
+    X, y = run.data
+    assert np.array_equal(run.watched[300], score(run.model, X, y))
+    assert np.array_equal(X, spiral(1)[0]) and np.array_equal(y, spiral(1)[1])
+
+
+def test_final_is_a_median():
+    """Of what was watched in the last 200 steps, and nothing earlier."""
+    seen = {100: (99.0, 0.0), 210: (1.0, 0.5), 300: (2.0, 0.7), 400: (9.0, 0.6)}
+    assert np.array_equal(Run(None, (), np.zeros(400), seen).final(), [2.0, 0.6])
+    seen = {200: (99.0, 0.0), 201: (5.0, 0.5)}
+    assert np.array_equal(Run(None, (), np.zeros(400), seen).final(), [5.0, 0.5])
+
+
+def test_two_runs_are_identical():
+    """No hidden state decides anything."""
+    a, b = train(Adam, steps=20), train(Adam, steps=20)
+    assert np.array_equal(a.losses, b.losses)
+    assert all(np.array_equal(p.data, q.data) for p, q in zip(a.model.params, b.model.params))
+
+
+def test_settings_reach_the_optimizer():
+    """beta1 = 0 and no correction: the first step is lr sign(g) / sqrt(1 - beta2)."""
+    start = [p.data for p in MLP(*weights()).params]
+    run = train(Adam, steps=1, lr=0.5, beta1=0.0, beta2=0.75, eps=0.0 + 1e-30, bias_correction=False)
+    moves = np.concatenate([(p.data - q).ravel() for p, q in zip(run.model.params, start)])
+    np.testing.assert_allclose(abs(moves[moves != 0]), 0.5 / 0.5, rtol=1e-9)
+    assert (moves != 0).sum() > 200
+
+
+@pytest.mark.parametrize("lr", [-0.1, np.nan, np.array([0.1, -0.2]).reshape(2, 1, 1)])
+def test_rates_that_are_none(lr):
+    """The optimizer's refusal."""
+    with pytest.raises(ValueError):
+        train(SGD, lr=lr, steps=1)
+
+
+# What the story claims
+
+def test_before_a_long_run():
+    """The initial loss is of the size of log 2; four points are learned by heart."""
+    assert np.log(2) * 0.9 < score(MLP(*weights()), *spiral())[0] < np.log(2) * 1.3
+    X, y = four_points(1)
+    assert len({tuple(x) for x in X}) == 4 and X.shape == (300, 2) and y.sum() == 150
+    loss, right = train(Adam, steps=200, data=four_points).final()
+    assert loss < 1e-6 and right == 1
+
+
+def test_the_table(runs):
+    """SGD and Momentum stay under 75%, RMSProp and Adam pass 95%, by 20 points."""
+    final = {name: run.final() for name, run in runs.items()}
+    assert max(final["SGD"][1], final["Momentum"][1]) < 0.75
+    assert min(final["RMSProp"][1], final["Adam"][1]) > 0.95
+    assert abs(final["SGD"][0] - final["Momentum"][0]) < 0.036
+    for name, loss in ("SGD", 0.59), ("Momentum", 0.60), ("RMSProp", 0.038), ("Adam", 0.02):
+        assert abs(final[name][0] - loss) < 0.02, name
+
+
+def test_all_start_from_the_same_loss(runs):
+    """One initialization and one first batch for all of them."""
+    assert len({run.losses[0] for run in runs.values()}) == 1
+
+
+def test_the_spike(runs):
+    """RMSProp's first step is 10 lr and its loss jumps; Adam's does not."""
+    assert runs["RMSProp"].losses[:50].max() > 7 > 3 > runs["Adam"].losses[:50].max()
+    start = [p.data for p in MLP(*weights()).params]
+    after = train(RMSProp, steps=1).model.params
+    length = np.sqrt(sum(((p.data - q) ** 2).sum() for p, q in zip(after, start)))
+    assert 9.9 < length / (0.1 * np.sqrt(257)) <= 10
+
+
+def test_the_correction():
+    """First steps of lr sqrt(257) and 3.16 times that, losses as published."""
+    (one, on), (three, off) = corrected_or_not().values()
+    assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and abs(three / one - np.sqrt(10)) < 0.02
+    assert len(on.losses) == len(off.losses) == 200
+    for t, a, b in (1, .8646, 2.1592), (10, .6902, .8569), (50, .5000, .4375), (200, .1305, .3109):
+        assert abs(on.watched[t][0] - a) < 1e-4 and abs(off.watched[t][0] - b) < 1e-4
+
+
+def test_several_seeds_at_once():
+    """The measurement goes through the same code for many seeds."""
+    found = corrected_or_not(seeds=[1, 2], steps=60)
+    assert list(found) == ["with", "without"]
+    assert found["with"][1].watched[50].shape == (2, 2)
+
+
+# progress
+
+class Terminal:
+    def __init__(self, tty):
+        self.text, self.isatty = "", lambda: tty
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("tty", [True, False])
+def test_progress_is_for_those_who_watch(tty, monkeypatch, capsys):
+    """All steps come through; a count on stderr if that is a terminal."""
+    screen = Terminal(tty)
+    monkeypatch.setattr("sys.stderr", screen)
+    assert list(progress(range(250), "Adam")) == list(range(250))
+    assert ("Adam 200/250" in screen.text) is tty and ("50/" in screen.text.replace("250/", "")) is False
+    assert bool(screen.text) is tty and capsys.readouterr().out == ""
+
+
+def test_progress_without_stderr(monkeypatch):
+    """A program without a console has no stderr."""
+    monkeypatch.setattr("sys.stderr", None)
+    assert list(progress([1, 2], "")) == [1, 2]
