@@ -9,22 +9,24 @@ from bs4 import BeautifulSoup
 from matplotlib import rc_context
 from matplotlib.mathtext import math_to_image
 
-SIZE = 12       # in points; any will do, since what counts is its ratio to the line's
+EM = 11         # points to the text's em; Computer Modern, set at 12, then looks as large
 
 def typeset(match):
     """The formula in the size and colour of its line; a bad one ends the build."""
     tex, file = html.unescape(match[1] or match[2]).strip(), io.StringIO()
-    with rc_context({"mathtext.fontset": "cm", "font.size": SIZE, "svg.hashsalt": tex,
+    with rc_context({"mathtext.fontset": "cm", "font.size": 12, "svg.hashsalt": tex,
                      "savefig.facecolor": "none"}):
         depth = math_to_image(f"${tex}$", file, dpi=72, format="svg")
     svg = re.sub(r"(?s)^.*?(?=<svg)|<!--.*?-->|<(style|metadata).*?</\1>", "", file.getvalue())
     svg = re.sub(r'(\bid="|href="#)', rf"\1m{sha256(tex.encode()).hexdigest()[:8]}-", svg)
     wide, high = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', svg).groups())
     return svg.replace("<svg", f'<svg class="{"display" if match[1] else "math"}" role="img" '
-                       f'aria-label="{html.escape(tex)}" style="width:{wide / SIZE:.3f}em;'
-                       f'height:{high / SIZE:.3f}em;vertical-align:{-depth / SIZE:.3f}em"', 1)
+                       f'aria-label="{html.escape(tex)}" style="width:{wide / EM:.3f}em;'
+                       f'height:{high / EM:.3f}em;vertical-align:{-depth / EM:.3f}em"', 1)
 
 def on_page_content(page_html, page, config, files):
+    if "$" not in page_html:
+        return page_html
     soup = BeautifulSoup(page_html, "html.parser")
     for text in soup.find_all(string=re.compile(r"\$")):
         if not text.find_parent(["pre", "code", "svg"]):

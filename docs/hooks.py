@@ -18,12 +18,8 @@ from mkdocs.structure.toc import get_toc
 
 ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs/generated"
-VERSIONS = f"Python {platform.python_version()}, " + " and ".join(
-    f"{package} {version(package)}" for package in ("numpy", "matplotlib"))
-LINKS = ('<p><a href="anatomy.ipynb" download>This page as a notebook</a>, or '
-         '<a href="../anatomy.py" download>as the file it was made from</a>.</p>')
-JUPYTER = ("style, script, clipboard-copy, .clipboard-copy-txt, .celltoolbar, "
-           ".jp-InputPrompt, .jp-OutputPrompt")
+VERSIONS = f"Python {platform.python_version()}, numpy {version('numpy')}, matplotlib {version('matplotlib')}"
+LINK = '<p><a href="anatomy.ipynb" download>Download this page as a notebook</a></p>'
 BOXES = '[class*="jp-"], .jupyter-wrapper, .CodeMirror, .zeroclipboard-container'
 
 def notebook():
@@ -35,11 +31,9 @@ def notebook():
 def on_files(files, config):
     """Add the source and the notebook it becomes, run again if it or a library changed."""
     text, book = notebook()
-    key = sha256((text + VERSIONS).encode()).hexdigest()[:16]
-    made = ROOT / ".cache/site" / key / "anatomy.ipynb"
+    made = ROOT / ".cache/site" / sha256((text + VERSIONS).encode()).hexdigest()[:16] / "anatomy.ipynb"
     if not made.exists():
-        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3",
-                                       "language": "python"}
+        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
         for i, cell in enumerate(book.cells):
             cell["id"] = f"cell-{i}"    # jupytext's are random, and builds shall be equal
         nbclient.execute(book, cwd=str(ROOT), timeout=None, record_timing=False,
@@ -59,64 +53,67 @@ def generated(name):
     """The picture or table of that name in docs/generated, as part of a page."""
     text = (GENERATED / name).read_text("utf-8")
     if name.endswith(".md"):
-        return text
+        wide = ' tabindex="0"' if max(map(len, text.split("\n"))) > 60 else ""
+        text = re.sub(r"(?<!\\)[*_]", r"\\\g<0>", text).replace("<", "&lt;")     # __add__ is not bold
+        return f'<div class="table"{wide} markdown>\n\n{text}\n</div>'
     alt = re.search('aria-label="(.*?)"', text)[1]
-    return (f'<figure>{inline(text, name[:-4])}<figcaption aria-hidden="true">{alt}'
-            '</figcaption></figure>')
+    return f'<figure>{inline(text, name[:-4])}<figcaption aria-hidden="true">{alt}</figcaption></figure>'
 
 def results():
     """Every picture and table in story order, then the command and the cell that make it."""
     text, book = notebook()
-    defaults = re.findall(r"(?m)^def ((\w+)\([^)]*=[^)]*\)):", text)
-    page, title, told = [], "", ""
+    signatures = re.findall(r"(?ms)^def ((\w+)\(.*?\)):$", text)
+    page, title, told, shown = [], "", "", []
     for cell in book.cells:
-        if cell.source.startswith("## "):
-            title, told = cell.source.split("\n")[0], ""
+        if cell.source.startswith("## "): title, told = cell.source.split("\n")[0], ""
         told += cell.source
-        made = [file.name for kind, name in re.findall(r'\b(pict|tab)\w+\(\s*f?"(.+?)"', cell.source)
-                for file in sorted(GENERATED.glob(
-                    re.sub(r"\{.*?\}", "*", name) + {"pict": ".svg", "tab": ".md"}[kind]))]
+        # A cell that says wanted("spiral") makes the files whose names stand in it in quotes.
+        chapter = re.search(r'wanted\("(\w+)"', cell.source)
+        names = re.findall(r'(?<!wanted\()f?"(\w{3}[\w{}()]*)"', cell.source) if chapter else ()
+        made = [file.name for name in dict.fromkeys(names) for file in sorted(GENERATED.glob(
+            re.sub("{.*}", "*", name) + ".*")) if file.name not in shown]
         if made:
-            chapter = re.search(r'wanted\("(\w+)"', cell.source)[1]
-            settings = [f"# {' '.join(call.split())}" for call, name in defaults if f" {name}(" in told]
+            settings = [f"# {' '.join(call.split())}" for call, name in signatures
+                        if "=" in call and f" {name}(" in told]
             page += [title] * (title not in page) + [*map(generated, made)] + ["\n".join([
                 f'<details class="fold" markdown><summary>{", ".join(made)}: '
-                f'python anatomy.py {chapter} --out docs/generated</summary>\n',
+                f'python anatomy.py {chapter[1]} --out docs/generated</summary>\n',
                 "```python", *settings, cell.source, "```", "</details>"])]
+            shown += made
     return "\n\n".join(page)
 
 def on_page_markdown(markdown, page, config, files):
     words = {"source": lambda: notebook()[0], "results": results, "versions": lambda: VERSIONS}
     return re.sub(r"\{\{ (\S+) \}\}", lambda m: words.get(m[1], lambda: generated(m[1]))(), markdown)
 
-def on_page_content(page_html, page, config, files):
-    soup = BeautifulSoup(page_html, "html.parser")
-    for tag in soup.select(JUPYTER):
+def undress(page_html):
+    """mkdocs-jupyter's page as Material would have written it, and the headings in it."""
+    soup = BeautifulSoup(re.sub("(?s)<svg [^>]*role=.*?</svg>", lambda svg: inline(svg[0], f"p{svg.start()}"),
+                                page_html), "html.parser")
+    for tag in soup.select("style, script, clipboard-copy, .clipboard-copy-txt, .celltoolbar"):
         tag.decompose()
     for pre in soup.select(".highlight-ipynb > pre"):       # as Material renders a fenced block
         pre.parent["class"], pre.name = "highlight", "code"
         pre.wrap(soup.new_tag("pre"))
-    for code in soup.select(".celltag_fold[id] .highlight"):
-        names = ", ".join(re.findall(r"(?m)^(?:def|class) (\w+)", code.get_text()))
-        kind = "Drawing" if names.startswith("draw") else "Plumbing"
-        code.wrap(soup.new_tag("details", attrs={"class": "fold"}))
-        code.insert_before(soup.new_tag("summary", string=f"{kind}: {names}"))
     for area in soup.select(".jp-OutputArea"):
         area.attrs = {"class": "outputs"}
-    for i, svg in enumerate(soup.select(".outputs svg")):
-        svg.replace_with(BeautifulSoup(inline(str(svg), f"p{i}"), "html.parser"))
-    for link in soup.select(".anchor-link"):
-        link["class"] = "headerlink"
+    for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
+        names = re.findall(r"(?m)^(?:def|class) (\w+)", part.get_text()) or ["open to read"]
+        kind = "Drawing" if names[0].startswith("draw") else "Folded"
+        part.wrap(soup.new_tag("details", attrs={"class": "fold"}))
+        part.insert_before(soup.new_tag("summary", string=f"{kind}: {', '.join(names)}"))
     for box in soup.select(BOXES):                          # flat, so that search files it by heading
         box.unwrap()
-    for pre in soup.select("pre"):                          # wide ones scroll, by keyboard too
-        pre["tabindex"] = "0"
+    soup.h1.insert_after(BeautifulSoup(LINK, "html.parser"))
+    return str(soup).replace('"anchor-link"', '"headerlink"'), [
+        {"level": int(h.name[1]), "id": h["id"], "name": html.escape(h.get_text()[:-1])}
+        for h in soup.select("h2[id], h3[id]")]
+
+def on_page_content(page_html, page, config, files):
     if page.file.src_uri == "anatomy.ipynb":
-        soup.h1.insert_after(BeautifulSoup(LINKS, "html.parser"))
-        page.toc = get_toc(nest_toc_tokens(
-            [{"level": int(h.name[1]), "id": h["id"], "name": html.escape(h.get_text()[:-1])}
-             for h in soup.select("h2[id], h3[id]")]))
-    return str(soup)
+        page_html, headings = undress(page_html)
+        page.toc = get_toc(nest_toc_tokens(headings))
+    return page_html.replace("<pre>", '<pre tabindex="0">')     # wide code scrolls, by keyboard too
 
 def on_post_page(output, page, config):
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')     # theme's omission
