@@ -125,17 +125,19 @@ def table(name, *rows):
         print(first.ljust(wide[0]), *map(str.rjust, rest, wide[1:]), sep="  ")
     if OUT:
         rows.insert(1, ["---"] + ["---:"] * (len(wide) - 1))
-        write(f"{name}.md", "".join(f"| {' | '.join(x)} |\n" for x in rows))
+        text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+        write(f"{name}.md", re.sub("([_*])", r"\\\1", text))
 
 BLUE, ORANGE, GREEN, PURPLE = "#2b7bba", "#d9730d", "#2a9d6b", "#b0569d"
 INK = "#010203"        # replaced by the colour of the text around the picture
-STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+STYLE = {"font.size": 9, "axes.titlesize": 9, "path.simplify_threshold": 0.3,
+         "axes.spines.top": False, "axes.spines.right": False,
          **{f"{part}color": INK for part in "text. lines. axes.label "
             "axes.edge xtick. ytick. patch.edge".split()}}
 DARK = ("><style>svg{color:#222}@media(prefers-color-scheme:dark)"
         "{svg{color:#ddd}}</style>")
 
-def picture(name, draw, *data, size=(6.4, 3.2), grid=(1, 1)):
+def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
     """Draw data where it can be seen: in a notebook, or in the folder --out.
 
     The docstring of draw says in words what there is to see.
@@ -159,6 +161,7 @@ def show(name, svg, alt):
     from html import escape
     svg = re.sub("(?s)^.*?(?=<svg)|<!--.*?-->|<style.*?/style>"
                  "|<metadata.*?/metadata>", "", svg)
+    svg = re.sub(r'([\s"-]\d+\.\d\d)\d+', r"\1", svg)      # enough for an eye
     named = f'<svg role="img" aria-label="{escape(alt)}" '
     svg = svg.replace("<svg ", named, 1).replace(INK, "currentColor")
     if OUT:
@@ -259,11 +262,11 @@ def draw_errors(ax, h, errors):
     stays there."""
     for (way, error), line, color, place in zip(
             errors.items(), (":", "-", "--"), (ORANGE, BLUE, GREEN),
-            ((1e-5, 3e-4), (2e-3, 2e-8), (1e-12, 2e-15))):
+            ((3e-6, 1e-3), (2e-3, 2e-9), (1e-12, 3e-15))):
         ax.loglog(h, error, line, color=color)
         ax.text(*place, way, color=color)
-    ax.text(2e-14, 2e-3, "cancellation,\nlike 1/h", ha="right", va="top")
-    ax.text(0.1, 2e-6, "bending,\nlike h^2")
+    ax.text(1e-16, 1e-4, "cancellation,\nlike 1/h", va="top")
+    ax.text(0.2, 2e-6, "bending,\nlike h^2")
     ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30),
            xticks=10.0 ** np.arange(-16, 0, 3))
 
@@ -481,7 +484,7 @@ if __name__ == "__main__" and wanted("engine"):
     assert a.grad == cotangents[a] == 6 * 1 + 5 * 3 == 21
     assert b.grad == cotangents[b] == 6 * 1 + 5 * 2 == 16
     assert c.grad is None and d.grad is None
-    picture("engine", draw_graph, nodes, cotangents, size=(6.4, 2.6))
+    picture("engine", draw_graph, nodes, cotangents, size=(4.9, 2.2))
 
 # %% [markdown]
 # Both orders agree, because in both every use comes before its operand. But
@@ -688,14 +691,13 @@ def draw_copies(axes, b, g):
     rows. Backward, the rows 1 2 3 and 4 5 6 are summed into 5 7 9."""
     for ax, top, rows, title, color, arrow in zip(
             axes, (b, unbroadcast(g, b.shape)), (b + 0 * g, g),
-            ("forward: each entry copied", "backward: its slopes summed"),
+            ("forward: copied", "backward: summed"),
             (BLUE, ORANGE), ("->", "<-")):
-        ax.set(xlim=(-0.5, 2.5), ylim=(-0.1, 2.6), title=title), ax.axis("off")
+        ax.set(xlim=(-0.5, 2.5), ylim=(0.3, 2.4), title=title), ax.axis("off")
         for (i, j), number in np.ndenumerate(rows):
             x = j + 0.44 * i - 0.22
             for at, y, text in ((j, 2.1, top[j]), (x, 0.6, number)):
                 ax.text(at, y, f"{text:.0f}", ha="center", color=color)
-            ax.text(x, 0.1, f"row {i}", ha="center", size=7)
             ax.annotate("", (x, 0.95), (j, 2.0), arrowprops=dict(
                 arrowstyle=arrow, color=color))
 
@@ -708,7 +710,7 @@ if __name__ == "__main__" and wanted("unbroadcast"):
           f"1+2j and 3-1j as the cotangent of one real number: {real:.0f}")
     assert forward == reverse == -4 and real == 4
     picture("unbroadcast", draw_copies, np.array([10.0, 20.0, 30.0]), g,
-            size=(6.4, 2.4), grid=(1, 2))
+            size=(4.9, 2), grid=(1, 2))
 
 # %% [markdown]
 # (Our tensors are real. In a program that passes through complex numbers a
@@ -962,7 +964,7 @@ def draw_losses(axes, z, patched, exact):
     18.42 and its slope falls back to 0."""
     for k, (ax, title, high, low) in enumerate(zip(
             axes, ("loss of a point with y = 0", "its slope along z"),
-            ((31, 34), (50, 0.93)), ((50, 15), (50, 0.05)))):
+            ((30, 36), (50, 0.85)), ((50, 8), (50, 0.08)))):
         ax.plot(z, exact[k], color=BLUE)
         ax.plot(z, patched[k], "--", color=ORANGE)
         ax.text(*high, "from the logit", color=BLUE, ha="right")
@@ -981,7 +983,8 @@ if __name__ == "__main__" and wanted("rules"):
     assert abs(patched[0][-1] + np.log(1e-8)) < 1e-6
     assert np.allclose(exact[1], logistic(z), rtol=1e-12)
     curve = np.linspace(-10, 50, 241)
-    picture("losses", draw_losses, curve, *loss_slopes(curve), grid=(1, 2))
+    picture("losses", draw_losses, curve, *loss_slopes(curve),
+            size=(4.9, 4.4), grid=(2, 1))
 
 # %% [markdown]
 # The second is what we train with.
@@ -1359,7 +1362,7 @@ COLORS = dict(zip(OPTIMIZERS, (BLUE, ORANGE, GREEN, PURPLE)))
 LINES = dict(zip(OPTIMIZERS, (":", "--", "-.", "-")))
 
 # %% tags=["fold"]
-def draw_optimizers(axes, r, **paths):
+def draw_optimizers(axes, r, plain, averaged):
     """Left, how many times too long Adam's steps are without bias correction:
     3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Right, 40 steps in a
     steep bowl: SGD zigzags, Momentum swings wider and arrives."""
@@ -1368,10 +1371,10 @@ def draw_optimizers(axes, r, **paths):
     for t in (1, 12, 1000):
         axes[0].plot(t, r[t-1], "o", color=COLORS["Adam"])
         axes[0].text(t * 1.3, r[t-1] + 0.1, f"{r[t-1]:.2f}")
-    for name, path in paths.items():
+    for name, path in ("SGD", plain), ("Momentum", averaged):
         axes[1].plot(*path[:40].T, ".-", color=COLORS[name], lw=0.8)
         axes[1].text(1.03, path[1, 1], name, color=COLORS[name], va="center")
-    axes[0].set(xlabel="step t", title="too long without correction, r(t)")
+    axes[0].set(xlabel="step t", title="r(t), too long without correction")
     axes[1].set(xlabel="gentle axis", title="40 steps in a bowl",
                 xlim=(-0.05, 1.5), xticks=[0, 0.5, 1])
 
@@ -1384,8 +1387,8 @@ if __name__ == "__main__" and wanted("optimizers"):
     print("\nsteps to come a million times closer to the bottom:",
           f"SGD {steps_to(plain)}, Momentum {steps_to(averaged)}")
     assert steps_to(plain) == 691 and steps_to(averaged) < 691 / 7
-    picture("optimizers", lambda axes, r: draw_optimizers(
-        axes, r, SGD=plain, Momentum=averaged), r, grid=(1, 2))
+    picture("optimizers", draw_optimizers, r, plain, averaged, grid=(2, 1),
+            size=(4.9, 4.4))
 
 # %% [markdown]
 # Momentum needs less than a seventh of the steps. Four ways to walk, and
@@ -1529,7 +1532,7 @@ def draw_regions(axes, runs):
     bands for RMSProp and Adam."""
     side = np.linspace(-2.4, 2.4, 120)
     plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    for ax, (name, run) in zip(axes, runs.items()):
+    for ax, (name, run) in zip(axes.flat, runs.items()):
         ax.contourf(side, side, run.model(plane).data.reshape(120, 120) > 0,
                     levels=[-1, 0.5, 2], alpha=0.25, colors=[BLUE, ORANGE])
         for arm, mark, color in zip(np.split(run.data[0], 2), "ox",
@@ -1549,9 +1552,9 @@ def draw_curves(axes, runs):
             ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8)
         axes[1].text(2040, smooth[-1], name, color=COLORS[name], va=dict(
             SGD="top", Momentum="bottom").get(name, "center"))
-    axes[0].set(title="loss of each batch", xlabel="step")
-    axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(0, 2700),
-                xticks=[0, 1000, 2000])
+    axes[0].set(title="loss of each batch", xlim=(0, 2600), xticks=[])
+    axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(0, 2600),
+                xticks=[0, 500, 1000, 1500, 2000])
 
 # %%
 if __name__ == "__main__" and wanted("spiral"):
@@ -1567,8 +1570,8 @@ if __name__ == "__main__" and wanted("spiral"):
     print(f"\nRMSProp's worst batch in 50 steps: {spike['RMSProp']:.0f}\n"
           f"SGD after 12000 steps: {patient[0]:.2f}, {patient[1]:.0%}")
     assert spike["RMSProp"] > 7 > 3 > spike["Adam"] and patient[1] > 0.95
-    picture("spiral", draw_regions, runs, size=(6.4, 1.9), grid=(1, 4))
-    picture("curves", draw_curves, runs, grid=(1, 2))
+    picture("spiral", draw_regions, runs, size=(4.9, 5), grid=(2, 2))
+    picture("curves", draw_curves, runs, size=(4.9, 4.8), grid=(2, 1))
 
 # %% [markdown]
 # Two of them untangle the arms, and two only bend one boundary across the
@@ -1616,7 +1619,7 @@ if __name__ == "__main__" and wanted("spiral"):
           ("without", f"{three:.2f}", *(f"{off[t]:.3f}" for t in steps)))
     assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and 3.1 < three / one < 3.163
     assert off[1] > 2 * on[1] and off[50] < on[50] and off[200] > on[200]
-    picture("correction", draw_correction, found, size=(6.4, 2.4))
+    picture("correction", draw_correction, found, size=(4.9, 2.4))
 
 # %% [markdown]
 # The loss more than doubles at once. By step 50 the uncorrected run is
@@ -1795,6 +1798,7 @@ def draw_trial(ax, rows):
     ax.set(xlim=(-0.5, 5.5), ylim=(-len(rows), 1), xticks=range(6),
            xticklabels=CHECKS, yticks=-np.arange(len(rows)), yticklabels=rows,
            title="square: caught, triangle: raises, empty: missed")
+    ax.tick_params("x", rotation=45)
 
 # %%
 if __name__ == "__main__" and wanted("trial"):
@@ -1807,7 +1811,7 @@ if __name__ == "__main__" and wanted("trial"):
     assert missed["ones"] - missed["cover"] == {"transpose: not undone"}
     assert [*map(len, missed.values())] == [18, 7, 4, 3, 20, 0]
     assert sum("%" in row["Adam"] for row in rows.values()) == 6 + 1
-    picture("trial", draw_trial, rows, size=(6.4, 5))
+    picture("trial", draw_trial, rows, size=(4.9, 5))
 
 # %% [markdown]
 # Each judge is blind in a way of its own.
@@ -1899,7 +1903,7 @@ def draw_race(axes, accuracy):
         ax.semilogx(RATES, seen, ".", ms=3, alpha=0.6, **look)
         ax.plot(RATES, np.median(seen, 1), LINES[name], **look)
         ax.text(*at, name, **look)
-        ax.set(title="accuracy", xlabel="learning rate", ylim=(0.48, 1.06))
+        ax.set(ylabel="accuracy", xlabel="learning rate", ylim=(0.48, 1.06))
 
 # %% [markdown]
 # First everyone at the common rate; then each at its own best, where its
@@ -1919,7 +1923,7 @@ if __name__ == "__main__" and wanted("race"):
     assert rates == [[1], [1, 3], [0.01, 0.03, 0.1], [0.01, 0.03, 0.1]]
     assert all(RATES[i] in found for i, found in zip(best, rates))
     assert max(accuracy[:2, :4].max(), accuracy[2:, [0, 5, 6]].max()) < 0.75
-    picture("race", draw_race, accuracy, grid=(1, 2))
+    picture("race", draw_race, accuracy, size=(4.9, 4.6), grid=(2, 1))
 
 # %% [markdown]
 # At 0.1, SGD and Momentum are below 75% with every seed, the other two above
