@@ -2,6 +2,7 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 RUN    := .venv/run
 ALL    := .venv/all
+export NO_MKDOCS_2_WARNING := 1
 
 help:      ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -11,6 +12,12 @@ test: $(ALL)      ## prove it
 	$(PY) -m pytest -q tests
 figures: $(RUN)   ## draw the pictures and write the tables in docs/generated
 	$(PY) anatomy.py all --out docs/generated
+docs: $(ALL)      ## build the site in site/
+	$(PY) -m mkdocs build --strict
+serve: $(ALL)     ## show the site while it is written, at http://127.0.0.1:8000
+	$(PY) -m mkdocs serve
+publish: $(ALL)   ## put the site on GitHub Pages; SITE_URL=https://... is its address
+	$(PY) -m mkdocs gh-deploy --strict
 bench: $(ALL)     ## time a training step beside the limit and the peers
 	$(PY) tests/bench.py
 clean:            ## remove what make made, but not docs/generated
@@ -26,4 +33,4 @@ $(ALL): docs/requirements.txt $(RUN)
 	$(PY) -m pip install -q --disable-pip-version-check -r docs/requirements.txt
 	touch $@
 
-.PHONY: help run test figures bench clean
+.PHONY: help run test figures docs serve publish bench clean

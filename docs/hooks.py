@@ -1,0 +1,119 @@
+"""MkDocs hooks: run ../anatomy.py once, and publish what it says and draws.
+
+on_files          anatomy.py -> an executed notebook, which mkdocs-jupyter renders
+on_page_markdown  {{ source }}, {{ results }}, {{ versions }}, {{ NAME.svg }}, {{ NAME.md }}
+on_page_content   JupyterLab's clothes off, Material's on
+"""
+import html, platform, re
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import jupytext, nbclient
+from bs4 import BeautifulSoup
+from markdown.extensions.toc import nest_toc_tokens
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File
+from mkdocs.structure.toc import get_toc
+
+ROOT = Path(__file__).parents[1]
+GENERATED = ROOT / "docs/generated"
+VERSIONS = f"Python {platform.python_version()}, numpy {version('numpy')}, matplotlib {version('matplotlib')}"
+LINK = '<p><a href="anatomy.ipynb" download>Download this page as a notebook</a></p>'
+BOXES = '[class*="jp-"], .jupyter-wrapper, .CodeMirror, .zeroclipboard-container'
+
+def notebook():
+    """anatomy.py, as text and as a notebook not yet run."""
+    text = (ROOT / "anatomy.py").read_text("utf-8")
+    return text, jupytext.reads(text, "py:percent")
+
+@event_priority(100)    # before mkdocs-jupyter looks for notebooks
+def on_files(files, config):
+    """Add the source and the notebook it becomes, run again if it or a library changed."""
+    text, book = notebook()
+    made = ROOT / ".cache/site" / sha256((text + VERSIONS).encode()).hexdigest()[:16] / "anatomy.ipynb"
+    if not made.exists():
+        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+        for i, cell in enumerate(book.cells):
+            cell["id"] = f"cell-{i}"    # jupytext's are random, and builds shall be equal
+        nbclient.execute(book, cwd=str(ROOT), timeout=None, record_timing=False,
+                         coalesce_streams=True)     # a failing assertion ends the build
+        made.parent.mkdir(parents=True, exist_ok=True)
+        jupytext.write(book, made)
+    files.append(File(made.name, str(made.parent), config.site_dir, config.use_directory_urls))
+    files.append(File.generated(config, "anatomy.py", content=text))
+    return files
+
+def inline(svg, name):
+    """An SVG made fit to stand in a page: slim, no style, and no id that another has."""
+    svg = re.sub(r'(?<=[\s"-])(\d+\.\d\d)\d+(?=[\s"])', r"\1", svg)
+    return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", re.sub("<style.*?</style>", "", svg))
+
+def generated(name):
+    """The picture or table of that name in docs/generated, as part of a page."""
+    text = (GENERATED / name).read_text("utf-8")
+    if name.endswith(".md"):
+        wide = ' tabindex="0"' if max(map(len, text.split("\n"))) > 60 else ""
+        text = re.sub(r"(?<!\\)[*_]", r"\\\g<0>", text).replace("<", "&lt;")     # __add__ is not bold
+        return f'<div class="table"{wide} markdown>\n\n{text}\n</div>'
+    alt = re.search('aria-label="(.*?)"', text)[1]
+    return f'<figure>{inline(text, name[:-4])}<figcaption aria-hidden="true">{alt}</figcaption></figure>'
+
+def results():
+    """Every picture and table in story order, then the command and the cell that make it."""
+    text, book = notebook()
+    signatures = re.findall(r"(?ms)^def ((\w+)\(.*?\)):$", text)
+    page, title, told, shown = [], "", "", []
+    for cell in book.cells:
+        if cell.source.startswith("## "): title, told = cell.source.split("\n")[0], ""
+        told += cell.source
+        # A cell that says wanted("spiral") makes the files whose names stand in it in quotes.
+        chapter = re.search(r'wanted\("(\w+)"', cell.source)
+        names = re.findall(r'(?<!wanted\()f?"(\w{3}[\w{}()]*)"', cell.source) if chapter else ()
+        made = [file.name for name in dict.fromkeys(names) for file in sorted(GENERATED.glob(
+            re.sub("{.*}", "*", name) + ".*")) if file.name not in shown]
+        if made:
+            settings = [f"# {' '.join(call.split())}" for call, name in signatures
+                        if "=" in call and f" {name}(" in told]
+            page += [title] * (title not in page) + [*map(generated, made)] + ["\n".join([
+                f'<details class="fold" markdown><summary>{", ".join(made)}: '
+                f'python anatomy.py {chapter[1]} --out docs/generated</summary>\n',
+                "```python", *settings, cell.source, "```", "</details>"])]
+            shown += made
+    return "\n\n".join(page)
+
+def on_page_markdown(markdown, page, config, files):
+    words = {"source": lambda: notebook()[0], "results": results, "versions": lambda: VERSIONS}
+    return re.sub(r"\{\{ (\S+) \}\}", lambda m: words.get(m[1], lambda: generated(m[1]))(), markdown)
+
+def undress(page_html):
+    """mkdocs-jupyter's page as Material would have written it, and the headings in it."""
+    soup = BeautifulSoup(re.sub("(?s)<svg [^>]*role=.*?</svg>", lambda svg: inline(svg[0], f"p{svg.start()}"),
+                                page_html), "html.parser")
+    for tag in soup.select("style, script, clipboard-copy, .clipboard-copy-txt, .celltoolbar"):
+        tag.decompose()
+    for pre in soup.select(".highlight-ipynb > pre"):       # as Material renders a fenced block
+        pre.parent["class"], pre.name = "highlight", "code"
+        pre.wrap(soup.new_tag("pre"))
+    for area in soup.select(".jp-OutputArea"):
+        area.attrs = {"class": "outputs"}
+    for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
+        names = re.findall(r"(?m)^(?:def|class) (\w+)", part.get_text()) or ["open to read"]
+        kind = "Drawing" if names[0].startswith("draw") else "Folded"
+        part.wrap(soup.new_tag("details", attrs={"class": "fold"}))
+        part.insert_before(soup.new_tag("summary", string=f"{kind}: {', '.join(names)}"))
+    for box in soup.select(BOXES):                          # flat, so that search files it by heading
+        box.unwrap()
+    soup.h1.insert_after(BeautifulSoup(LINK, "html.parser"))
+    return str(soup).replace('"anchor-link"', '"headerlink"'), [
+        {"level": int(h.name[1]), "id": h["id"], "name": html.escape(h.get_text()[:-1])}
+        for h in soup.select("h2[id], h3[id]")]
+
+def on_page_content(page_html, page, config, files):
+    if page.file.src_uri == "anatomy.ipynb":
+        page_html, headings = undress(page_html)
+        page.toc = get_toc(nest_toc_tokens(headings))
+    return page_html.replace("<pre>", '<pre tabindex="0">')     # wide code scrolls, by keyboard too
+
+def on_post_page(output, page, config):
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')     # theme's omission
