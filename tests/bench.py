@@ -13,13 +13,7 @@ import os
 for library in "OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM":
     os.environ[library + "_NUM_THREADS"] = "1"
 
-import gc
-import random
-import resource
-import subprocess
-import sys
-import tempfile
-import tracemalloc
+import gc, random, resource, subprocess, sys, tempfile, tracemalloc
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -28,47 +22,34 @@ import numpy as np
 
 ROOT = Path(os.environ.get("ANATOMY", Path(__file__).parents[1])).resolve()
 sys.path.insert(0, str(ROOT))
-import anatomy
-from anatomy import MLP, OPTIMIZERS, Tensor, batches, chain, spiral, weights
+from anatomy import (MLP, OPTIMIZERS, Tensor, batches, bce_with_logits, chain, patched_bce,
+                     spiral, weights)
 
 TURNS, STEPS, EPS = 15, 100, 1e-8
-X, Y = spiral(1)
-ORDER = batches(1, TURNS * STEPS)
-
+(X, Y), ORDER = spiral(1), batches(1, TURNS * STEPS)
 
 def start():
     """The four parameters before the first step."""
-    W1, W2 = weights(1)
-    return [W1, np.zeros((1, 64)), W2, np.zeros((1, 1))]
-
+    return [p.data for p in MLP(*weights(1)).params]
 
 # ------------------------------------------------------------------ the limit
 def update(rule, lr, params):
     """The optimizers as a reader would write them, on a list of arrays."""
-    m, v, t = [0.0] * 4, [0.0] * 4, 0
-    b = 0.99 if rule == "RMSProp" else 0.999
+    m, v, t, b = [0.0] * 4, [0.0] * 4, 0, 0.99 if rule == "RMSProp" else 0.999
 
     def step(grads):
         nonlocal t
         t += 1
         for i, (p, g) in enumerate(zip(params, grads)):
-            if rule in ("Momentum", "Adam"):
-                m[i] = 0.9 * m[i] + (1 - 0.9) * g
-            if rule in ("RMSProp", "Adam"):
-                v[i] = b * v[i] + (1 - b) * g * g
-            if rule == "SGD":
-                p -= lr * g
-            elif rule == "Momentum":
-                p -= lr * m[i]
-            elif rule == "RMSProp":
-                p -= lr * g / (np.sqrt(v[i]) + EPS)
-            else:
-                p -= lr * (m[i] / (1 - 0.9**t)) / (np.sqrt(v[i] / (1 - b**t)) + EPS)
+            if rule in ("Momentum", "Adam"): m[i] = 0.9 * m[i] + (1 - 0.9) * g
+            if rule in ("RMSProp", "Adam"): v[i] = b * v[i] + (1 - b) * g * g
+            p -= (lr * g if rule == "SGD" else lr * m[i] if rule == "Momentum"
+                  else lr * g / (np.sqrt(v[i]) + EPS) if rule == "RMSProp"
+                  else lr * (m[i] / (1 - 0.9**t)) / (np.sqrt(v[i] / (1 - b**t)) + EPS))
     return step
 
-
 def limit(rule, lr, patched):
-    params = W1, b1, W2, b2 = start()
+    W1, b1, W2, b2 = params = start()
     step = update(rule, lr, params)
 
     def one(i):
@@ -77,8 +58,7 @@ def limit(rule, lr, patched):
         h = np.maximum(a, 0)
         z = h @ W2 + b2
         if patched:
-            p = 1 / (1 + np.exp(-z))
-            q = 1 - p
+            p, q = (p := 1 / (1 + np.exp(-z))), 1 - p
             loss = -(y * np.log(p + EPS) + (1 - y) * np.log(q + EPS)).sum() / len(x)
             dz = ((1 - y) / (q + EPS) - y / (p + EPS)) * p * q / len(x)
         else:
@@ -90,35 +70,30 @@ def limit(rule, lr, patched):
         return loss
     return one
 
-
-# ------------------------------------------------------------------ the peers
 def ours(rule, lr, patched):
     model = MLP(*weights(1))
     optimizer = OPTIMIZERS[rule](model.params, lr)
 
     def one(i):
         z, y = model(X[ORDER[i]]), Y[ORDER[i]]
-        loss = anatomy.patched_bce(z, y).mean() if patched else anatomy.bce_with_logits(z, y)
+        loss = patched_bce(z, y).mean() if patched else bce_with_logits(z, y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         return loss.data
     return one
 
-
 def hips(rule, lr, patched):
     import autograd.numpy as anp
     from autograd import value_and_grad
-    params = start()
-    step = update(rule, lr, params)
+    step = update(rule, lr, params := start())
 
     def objective(params, x, y):
         W1, b1, W2, b2 = params
         z = anp.dot(anp.maximum(anp.dot(x, W1) + b1, 0), W2) + b2
-        if patched:
-            p = 1 / (1 + anp.exp(-z))
-            return -anp.mean(y * anp.log(p + EPS) + (1 - y) * anp.log(1 - p + EPS))
-        return anp.mean(anp.logaddexp(0, z) - y * z)
+        if not patched: return anp.mean(anp.logaddexp(0, z) - y * z)
+        p = 1 / (1 + anp.exp(-z))
+        return -anp.mean(y * anp.log(p + EPS) + (1 - y) * anp.log(1 - p + EPS))
     both = value_and_grad(objective)
 
     def one(i):
@@ -126,7 +101,6 @@ def hips(rule, lr, patched):
         step(grads)
         return loss
     return one
-
 
 def torch(rule, lr, patched):
     import torch
@@ -142,20 +116,16 @@ def torch(rule, lr, patched):
     def one(i):
         x, y = tX[order[i]], tY[order[i]]
         z = torch.relu(x @ W1 + b1) @ W2 + b2
-        if patched:
-            p = torch.sigmoid(z)
-            loss = -(y * (p + EPS).log() + (1 - y) * (1 - p + EPS).log()).mean()
-        else:
-            loss = exact(z, y)
+        p = torch.sigmoid(z) if patched else None
+        loss = (-(y * (p + EPS).log() + (1 - y) * (1 - p + EPS).log()).mean() if patched
+                else exact(z, y))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         return loss.detach()
     return one
 
-
 PEERS = {"limit": limit, "anatomy": ours, "PyTorch eager": torch, "HIPS autograd": hips}
-
 
 def race(rule, patched):
     """Microseconds a step for each peer, turn by turn; NaN for a wrong one."""
@@ -171,21 +141,18 @@ def race(rule, patched):
     times = {name: np.full(TURNS, np.nan) for name in runs}
     gc.collect()
     for turn in range(TURNS):
-        for name in random.sample([*runs], k=len(runs)):
+        for name in random.sample([name for name in runs if runs[name]], k=sum(map(bool, runs.values()))):
             clock = process_time()
-            for i in range(turn * STEPS, (turn + 1) * STEPS) if runs[name] else ():
+            for i in range(turn * STEPS, (turn + 1) * STEPS):
                 runs[name](i)
-            times[name][turn] = (process_time() - clock) / STEPS * 1e6 if runs[name] else np.nan
+            times[name][turn] = (process_time() - clock) / STEPS * 1e6
     return times
 
-
 def report(title, times):
-    print(f"\n{title:16}{'min':>9}{'median':>9}{'ratio':>8}")
+    print(f"\n{title:16}      min   median   ratio")
     for name, found in times.items():
-        ratio = median(found / times["limit"])
-        print(f"{name:16}{min(found):9.1f}{median(found):9.1f}{ratio:8.2f}"
-              if ratio == ratio else f"{name:16}    WRONG", flush=True)
-
+        figures = f"{min(found):9.1f}{median(found):9.1f}{median(found / times['limit']):8.2f}"
+        print(f"{name:16}{'    WRONG' if 'nan' in figures else figures}", flush=True)
 
 def table(patched):
     """Each optimizer, and the four together."""
@@ -196,7 +163,6 @@ def table(patched):
         total = {name: total.get(name, 0.0) + found for name, found in times.items()}
     report("all four", total)
 
-
 # ------------------------------------------------------- chains, memory, start
 def chains():
     """A million operations against a thousand, with the collector off."""
@@ -206,33 +172,26 @@ def chains():
             clock = process_time()
             x, y = chain(n)
             y.backward()
-            assert x.grad == n + 1
             del x, y
             spent.append((process_time() - clock) / n * 1e6)
         print(f"chain of {n:9,}: {min(spent):.2f} us a node, built, settled and freed")
     tracemalloc.start()
-    x, y = chain(100_000)
-    held = tracemalloc.get_traced_memory()[0]
-    del x, y
-    left = tracemalloc.get_traced_memory()[0]
+    held = (chain(100_000), tracemalloc.get_traced_memory()[0])[1]
+    print(f"{held / 1e5:.0f} bytes a node, {tracemalloc.get_traced_memory()[0] / 1e5:.1f} once",
+          f"the chain is dropped; recursion limit {sys.getrecursionlimit()}")
     tracemalloc.stop()
-    print(f"{held / 1e5:.0f} bytes a node, {left / 1e5:.1f} once the chain is dropped;",
-          f"recursion limit {sys.getrecursionlimit()}")
     x, clock = Tensor(1.0), process_time()
     sum(x * 1.0 for _ in range(100_000)).backward()
     print(f"100,000 uses of one tensor: {(process_time() - clock) * 10:.2f} us a use")
-
 
 def memory(steps=20_000):
     """Growth of the process over many steps, with the collector off."""
     one, peak = ours("Adam", 0.1, False), []
     for i in range(steps + 1000):
         one(i % len(ORDER))
-        if i in (1000, steps + 999):
-            peak.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        if i in (1000, steps + 999): peak.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     print(f"{steps:,} steps: peak memory grows by {(peak[1] - peak[0]) / 1024:.1f} MB,",
           f"the collector would have found {gc.collect()} objects")
-
 
 def start_up():
     """Importing it against importing numpy; the whole story."""
@@ -244,12 +203,11 @@ def start_up():
             subprocess.run([sys.executable, *args], cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
                            env={**kept, "PYTHONPYCACHEPREFIX": cache})
             return perf_counter() - clock
-        found = 1000 * np.array([[wall("-c", f"import {name}") for name in ("numpy", "anatomy")]
-                                 for _ in range(15)])
-        print(f"import numpy {min(found[:, 0]):.0f} ms, import anatomy {min(found[:, 1]):.0f} ms,",
-              f"{median(found[:, 1] - found[:, 0]):.0f} ms more")
+        bare, own = np.array([[1000 * wall("-c", f"import {name}") for name in ("numpy", "anatomy")]
+                              for _ in range(15)]).T
+        print(f"import numpy {min(bare):.0f} ms, import anatomy {min(own):.0f} ms,",
+              f"{median(own - bare):.0f} ms more")
         print(f"python anatomy.py all: {wall('anatomy.py', 'all'):.1f} s")
-
 
 if __name__ == "__main__":
     print(f"numpy {np.__version__}, python {sys.version.split()[0]}, one thread,",
@@ -257,6 +215,5 @@ if __name__ == "__main__":
     for patched, loss in (False, "The loss from the logit"), (True, "The loss log(p + 1e-8)"):
         print(f"\n{loss}")
         table(patched)
-    print("\nThe garbage collector off")
-    gc.disable()
-    chains(), memory(), start_up()
+    print("\nWith the garbage collector off")
+    gc.disable(), chains(), memory(), start_up()

@@ -201,6 +201,17 @@ def test_fifty_doublings_take_fifty_steps():
     assert x.grad == 2.0 ** 60
 
 
+def test_a_node_is_settled_once():
+    """Newest first: a rule is asked once a pass, with the whole sum."""
+    asked, x = [], Tensor(1.0)
+    y = Tensor(np.float64(1.0), (x, lambda g: asked.append(g) or g))
+    a, b = y, y * 1.0
+    for _ in range(12):                     # Fibonacci: many paths of all lengths
+        a, b = b, a + b
+    b.backward()
+    assert asked == [377] and x.grad == asked[0]
+
+
 def test_deep_chains():
     """A queue has no recursion limit, and freeing a chain has none either."""
     x, y = chain(50 * sys.getrecursionlimit())
@@ -316,9 +327,10 @@ def test_a_leaf_asked_about_itself():
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 def test_one_number_needs_no_seed(shape):
     """1 is the seed of a single number, whatever its axes."""
-    x = Tensor(np.full(shape, 3.0))
-    (x * x).backward()
-    same(x.grad, np.full(shape, 6.0))
+    for f, slope in (lambda x: x * x, 6.0), (lambda x: x + x, 2.0), (lambda x: -x, -1.0):
+        x = Tensor(np.full(shape, 3.0))
+        f(x).backward()
+        same(x.grad, np.full(shape, slope))
 
 
 @pytest.mark.parametrize("shape, seed", [

@@ -179,9 +179,11 @@ def test_h_and_tol_that_judge_nothing(name, bad):
 
 
 def test_rounding_is_not_a_crime():
-    """A right slope far below the noise of its nudge is not called WRONG."""
-    report = gradcheck(lambda a, b: a * 1e8 + b * 1e-7, [leaf(1.0), leaf(1.0)])
-    assert report.rows[0][2] < 1e-4 and "WRONG" not in str(report)
+    """A right slope below the noise of its nudge, over tol, is not judged at all."""
+    for slope in 1e-7, 1e-3, 1.0:           # 1e8 eps / h, a noise of 2e-3, over tol
+        report = gradcheck(lambda a, b: a * 1e8 + b * slope, [leaf(1.0), leaf(1.0)])
+        assert report.rows[0][2] < 1e-4 and report.rows[1][3] and not report
+    assert gradcheck(lambda a, b: a * 1e8 + b * 1e3, [leaf(1.0), leaf(1.0)])
 
 
 # What it leaves behind
