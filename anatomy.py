@@ -38,7 +38,7 @@ Three ways to run it:
 # requires-python = ">=3.10"
 # dependencies = ["numpy>=1.26", "matplotlib>=3.8"]
 # ///
-import io, os, re, sys
+import io, os, re, sys, warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -145,15 +145,17 @@ def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
     if not (OUT or NOTEBOOK and "IPython" in sys.modules): return
     if not NOTEBOOK:                  # a backend named there may not exist
         os.environ.pop("MPLBACKEND", None)
-    try:
-        from matplotlib import figure, style
-    except ImportError:
-        return print(f"[{name}: no picture without matplotlib]")
-    with style.context(["default", {**STYLE, "svg.hashsalt": name}]):
-        page, file = figure.Figure(size, layout="constrained"), io.StringIO()
-        draw(page.subplots(*grid), *data)
-        page.savefig(file, format="svg", transparent=True, metadata=dict.
-                     fromkeys(("Creator", "Date", "Format", "Type")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")       # matplotlib's, about its parts
+        try:
+            from matplotlib import figure, style
+        except ImportError:
+            return print(f"[{name}: no picture without matplotlib]")
+        with style.context(["default", {**STYLE, "svg.hashsalt": name}]):
+            page, file = figure.Figure(size, layout="constrained"), io.StringIO()
+            draw(page.subplots(*grid), *data)
+            page.savefig(file, format="svg", transparent=True, metadata=dict.
+                         fromkeys(("Creator", "Date", "Format", "Type")))
     show(name, file.getvalue(), " ".join((draw.__doc__ or name).split()))
 
 def show(name, svg, alt):
