@@ -21,8 +21,6 @@ The notation, each symbol with an example:
              along each entry of y
     v        a tangent: how fast each       v has the shape of x
              entry of x is moving
-    h        the size of a nudge            (f(x + h) - f(x)) / h
-    lr       a learning rate                W <- W - lr g
     '        transpose of a matrix          (X W)' = W' X'
     <a, b>   the sum of a * b               <[1, 2], [3, 4]> = 11
 
@@ -152,7 +150,8 @@ def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
         except ImportError:
             return print(f"[{name}: no picture without matplotlib]")
         with style.context(["default", {**STYLE, "svg.hashsalt": name}]):
-            page, file = figure.Figure(size, layout="constrained"), io.StringIO()
+            file = io.StringIO()
+            page = figure.Figure(size, layout="constrained")
             draw(page.subplots(*grid), *data)
             page.savefig(file, format="svg", transparent=True, metadata=dict.
                          fromkeys(("Creator", "Date", "Format", "Type")))
@@ -179,10 +178,9 @@ def progress(steps, label):
         yield step
 
 # %% [markdown]
-# The folded cell is plumbing, of which the story uses four names:
-# `wanted(name)` says whether a chapter was asked for, `table(...)` prints
-# columns, `picture(...)` shows what a drawing function draws, `progress(...)`
-# counts for the impatient. Code under `if __name__ == "__main__"` is a
+# The folded cell is plumbing, of which the story uses four names: `wanted`,
+# was this chapter asked for; `table` and `picture`, which show; `progress`,
+# which counts for the impatient. Code under `if __name__ == "__main__"` is a
 # demonstration: it runs in a script and in a notebook, but not on import.
 
 # %% [markdown]
