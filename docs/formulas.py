@@ -14,9 +14,10 @@ EM = 11         # points to the text's em; Computer Modern, set at 12, then look
 def typeset(match):
     """The formula in the size and colour of its line; a bad one ends the build."""
     tex, file = html.unescape(match[1] or match[2]).strip(), io.StringIO()
+    drawn = tex.replace(r"\frac", r"\dfrac") if match[1] else tex
     with rc_context({"mathtext.fontset": "cm", "font.size": 12, "svg.hashsalt": tex,
                      "savefig.facecolor": "none"}):
-        depth = math_to_image(f"${tex}$", file, dpi=72, format="svg")
+        depth = math_to_image(f"${drawn}$", file, dpi=72, format="svg")
     svg = re.sub(r"(?s)^.*?(?=<svg)|<!--.*?-->|<(style|metadata).*?</\1>", "", file.getvalue())
     svg = re.sub(r'(\bid="|href="#)', rf"\1m{sha256(tex.encode()).hexdigest()[:8]}-", svg)
     wide, high = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', svg).groups())

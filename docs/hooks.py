@@ -99,9 +99,10 @@ def undress(page_html):
         area.attrs = {"class": "outputs"}
     for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
         names = re.findall(r"(?m)^(?:def|class) (\w+)", part.get_text()) or ["open to read"]
-        kind = "Drawing" if names[0].startswith("draw") else "Plumbing" if part.code else "Answers"
-        part.wrap(soup.new_tag("details", attrs={"class": "fold"}))
-        part.insert_before(soup.new_tag("summary", string=f"{kind}: {', '.join(names)}"))
+        kind = ("Drawing" if names[0].startswith("draw") else "Answers" if not part.code else
+                "With solutions" if names[0] == "Exercises" else "Plumbing")
+        part.wrap(soup.new_tag("details", attrs={"class": "fold"})).insert(
+            0, soup.new_tag("summary", string=f"{kind}: {', '.join(names)}"))
     for box in soup.select(BOXES):                          # flat, so that search files it by heading
         box.unwrap()
     soup.h1.insert_after(BeautifulSoup(LINK, "html.parser"))
