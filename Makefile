@@ -20,8 +20,8 @@ publish: $(ALL)   ## put the site on GitHub Pages; SITE_URL=https://... is its a
 	$(PY) -m mkdocs gh-deploy --strict
 bench: $(ALL)     ## time a training step beside the limit and the peers
 	$(PY) tests/bench.py
-clean:            ## remove what make made, but not docs/generated
-	rm -rf .venv .cache site
+clean:            ## remove what make and the tests made, but not docs/generated
+	rm -rf .venv .cache site .pytest_cache __pycache__ tests/__pycache__ docs/__pycache__
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { echo "Debian, Ubuntu: apt install python3-venv"; exit 1; }

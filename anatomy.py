@@ -74,9 +74,15 @@ if __name__ == "__main__" and not NOTEBOOK:
             return sys.__excepthook__(kind, error, trace)
         print("anatomy.py:", error, file=sys.stderr, flush=True)
         os._exit(1)
+
+    def leave(number, frame):
+        """Go at once, and leave no half file behind."""
+        for part in OUT.glob(f"*.{os.getpid()}") if OUT else ():
+            part.unlink(missing_ok=True)
+        os._exit(128 + number)
     sys.excepthook = stop
-    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGTERM, leave)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     line = argparse.ArgumentParser(
@@ -94,6 +100,8 @@ if __name__ == "__main__" and not NOTEBOOK:
                          f"are all, {', '.join(CHAPTERS)}\n")
     if not ASKED:
         line.print_help()
+    elif OUT:
+        OUT.mkdir(parents=True, exist_ok=True)
     if sys.stdout is None:
         line.exit(1, "anatomy.py: the standard output is closed\n")
 
@@ -214,9 +222,11 @@ def numerical_grad(f, x, h=1e-5):
     for i in np.ndindex(x.shape):
         middle = x[i]
         x[i] = middle + h
-        above = float(f(x))
+        if x[i] == middle:
+            raise ValueError(f"a nudge of {h} is lost on {middle}")
+        above = float(f(x.copy()))
         x[i] = middle - h
-        slopes[i] = (above - float(f(x))) / (2 * h)
+        slopes[i] = (above - float(f(x.copy()))) / (2 * h)
         x[i] = middle
     return slopes
 
@@ -406,6 +416,8 @@ class Tensor:
     __radd__, __rmul__ = __add__, __mul__
     shape = property(lambda self: self.data.shape)
     __repr__ = lambda self: f"Tensor({self.data})"
+    def __array__(self, *_, **__):
+        raise TypeError("numpy gets the array of a Tensor as x.data")
 
 def starting_cotangent(y, seed):
     """The seed as a cotangent of y; 1 if there is none and y is one number."""
@@ -1034,9 +1046,9 @@ def gradcheck(f, params, h=1e-5, tol=1e-4):
     if f is not a function of its parameters alone, or h or tol not above 0.
     """
     if not (h > 0 and tol > 0): raise ValueError("h and tol are above 0")
-    params = list(params)
-    if not all(isinstance(p, Tensor) for p in params):
-        raise TypeError("gradcheck's params are a list of Tensors")
+    params = [None] if isinstance(params, Tensor) else list(params)
+    if not all(isinstance(p, Tensor) and not p.edges for p in params):
+        raise TypeError("gradcheck's params are a list of leaf Tensors")
     kept = [(p, p.data, p.grad) for p in params]
     try:
         found, seed, size = ask(f, params)
@@ -1215,10 +1227,10 @@ class Optimizer:
     def gather(self):
         """Line the parameters up in one vector, wherever they are by now."""
         vector = floats(flat([p.data for p in self.params]))
-        before = self.vector
-        if before is not None and vector.size != before.size:
-            raise ValueError(f"{before.size} numbers have become {vector.size}"
-                             ": make a new optimizer for new parameters")
+        sizes = [p.data.size for p in self.params]
+        if self.vector is not None and sizes != [v.size for v in self.views]:
+            raise ValueError(f"the parameters now have {sizes} numbers: make "
+                             "a new optimizer for them")
         self.vector, self.views, end = vector, [], 0
         for p in self.params:
             start, end = end, end + p.data.size
@@ -1236,8 +1248,8 @@ class Optimizer:
             self.gather()
         if isinstance(rate, np.ndarray):
             rate = flat([np.broadcast_to(rate, p.shape) for p in params])
-        g = flat([np.zeros(p.shape) if p.grad is None else p.grad
-                  for p in params])
+        g = floats(flat([np.zeros(p.shape) if p.grad is None else p.grad
+                         for p in params]))
         move = rate * self.direction(g, share)
         self.vector -= np.where(share, move, 0.0) if odd else move
 
@@ -1377,7 +1389,8 @@ def draw_optimizers(axes, r, plain, averaged):
     axes[0].set(xlabel="step t", title="r(t), too long without correction",
                 ylim=(0, 7.8))
     axes[1].set(xlabel="gentle axis", ylabel="steep axis",
-                title="40 steps in a bowl", xlim=(-0.05, 1.5), xticks=[0, 0.5, 1])
+                title="40 steps in a bowl", xlim=(-0.05, 1.5),
+                xticks=[0, 0.5, 1])
 
 # %%
 if __name__ == "__main__" and wanted("optimizers"):
@@ -1451,6 +1464,8 @@ class MLP:
 def score(model, X, y):
     """Loss and accuracy on X, for each network of the model."""
     z = model(X).data
+    if np.shape(y)[-1:] != (1,):
+        raise ValueError(f"labels are of shape (N, 1), not {np.shape(y)}")
     return np.array([(softplus(z) - y * z).mean(axis=(-2, -1)),
                      ((z > 0) == (y > 0.5)).mean(axis=(-2, -1))])
 
@@ -1979,8 +1994,10 @@ FIVE = np.arange(1, 6)
 
 def break_it(name):
     """Print a question, what was measured, and the reason."""
-    question, reason = re.sub("\n +", "\n", BREAKAGES[name].__doc__).split(
-        "\n\n", 1)
+    if name not in BREAKAGES:
+        raise ValueError(f"{name!r} is none of {', '.join(BREAKAGES)}")
+    text = BREAKAGES[name].__doc__ or "-OO took the question\n\nand the reason"
+    question, reason = re.sub("\n +", "\n", text).split("\n\n", 1)
     print(f"{name}: {question}\n")
     for label, found, low, high in BREAKAGES[name]():
         found = np.median(found) if np.ndim(found) else found
@@ -2429,15 +2446,16 @@ def check(name, answer):
         given = np.empty(0)
     near = 0.01 * (right.dtype == float)
     ok = given.shape == right.shape and np.allclose(given, right, rtol=near)
-    hint = EXERCISES[name].__doc__.split("Hint: ")[1].split()
+    hint = (EXERCISES[name].__doc__ or "Hint: none").split("Hint: ")[1].split()
     print(*(["right"] if ok else ["not yet; a hint:", *hint]))
     return ok
 
 # %%
 if __name__ == "__main__" and wanted("exercises"):
     for name, exercise in EXERCISES.items():
-        print(fill(" ".join(exercise.__doc__.split("Hint: ")[0].split()), 79,
-                   initial_indent=f"{name:15}", subsequent_indent=" " * 15))
+        question = (exercise.__doc__ or "-OO took it").split("Hint: ")[0]
+        print(fill(" ".join(question.split()), 79, initial_indent=f"{name:15}",
+                   subsequent_indent=" " * 15))
 
 # %% [markdown]
 # ## Answers
