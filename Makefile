@@ -2,6 +2,10 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 RUN    := .venv/run
 ALL    := .venv/all
+PEERS  := .cache/peers/all
+# pip's newest for Linux comes with CUDA; torch==2.13.0+cpu is enough, and known to
+# agree, where pip is told of PyTorch's index of CPU builds
+TORCH  ?= torch
 export NO_MKDOCS_2_WARNING := 1
 
 help:      ## list the targets
@@ -20,6 +24,10 @@ publish: $(ALL)   ## put the site on GitHub Pages; SITE_URL=https://... is its a
 	$(PY) -m mkdocs gh-deploy --strict
 bench: $(ALL)     ## time a training step beside the limit and the peers
 	$(PY) tests/bench.py
+matrix: $(ALL)    ## tell and test it under every Python and kernel there is
+	$(PY) tests/matrix.py
+peers: $(PEERS)   ## hold every operation against HIPS autograd and PyTorch
+	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 clean:            ## remove what make made, but not docs/generated
 	rm -rf .venv .cache site
 
@@ -32,5 +40,9 @@ $(RUN): docs/requirements.txt | .venv/bin/python
 $(ALL): docs/requirements.txt $(RUN)
 	$(PY) -m pip install -q --disable-pip-version-check -r docs/requirements.txt
 	touch $@
+$(PEERS): Makefile
+	$(PYTHON) -m venv .cache/peers
+	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd "$(TORCH)"
+	touch $@
 
-.PHONY: help run test figures docs serve publish bench clean
+.PHONY: help run test figures docs serve publish bench matrix peers clean
