@@ -28,6 +28,8 @@ matrix: $(ALL)    ## tell and test it under every Python and kernel there is
 	$(PY) tests/matrix.py
 peers: $(PEERS)   ## hold every operation against HIPS autograd and PyTorch
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
+drill: $(ALL)     ## tell it in bad surroundings and say what happened
+	$(PY) tests/drill.py
 clean:            ## remove what make made, but not docs/generated
 	rm -rf .venv .cache site
 
@@ -45,4 +47,4 @@ $(PEERS): Makefile
 	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd "$(TORCH)"
 	touch $@
 
-.PHONY: help run test figures docs serve publish bench matrix peers clean
+.PHONY: help run test figures docs serve publish bench matrix peers drill clean
