@@ -2,6 +2,10 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 RUN    := .venv/run
 ALL    := .venv/all
+PEERS  := .cache/peers/all
+# pip's newest for Linux comes with CUDA; torch==2.13.0+cpu is enough, and known to
+# agree, where pip is told of PyTorch's index of CPU builds
+TORCH  ?= torch
 export NO_MKDOCS_2_WARNING := 1
 
 help:      ## list the targets
@@ -20,8 +24,19 @@ publish: $(ALL)   ## put the site on GitHub Pages; SITE_URL=https://... is its a
 	$(PY) -m mkdocs gh-deploy --strict
 bench: $(ALL)     ## time a training step beside the limit and the peers
 	$(PY) tests/bench.py
+<<<<<<< HEAD
 clean:            ## remove what make and the tests made, but not docs/generated
 	rm -rf .venv .cache site .pytest_cache __pycache__ tests/__pycache__ docs/__pycache__
+=======
+matrix: $(ALL)    ## tell and test it under every Python and kernel there is
+	$(PY) tests/matrix.py
+peers: $(PEERS)   ## hold every operation against HIPS autograd and PyTorch
+	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
+drill: $(ALL)     ## tell it in bad surroundings and say what happened
+	$(PY) tests/drill.py
+clean:            ## remove what make made, but not docs/generated
+	rm -rf .venv .cache site
+>>>>>>> 4a8cc2911d4128b4c2e635c9e3695ec87b5f888e
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { echo "Debian, Ubuntu: apt install python3-venv"; exit 1; }
@@ -32,5 +47,9 @@ $(RUN): docs/requirements.txt | .venv/bin/python
 $(ALL): docs/requirements.txt $(RUN)
 	$(PY) -m pip install -q --disable-pip-version-check -r docs/requirements.txt
 	touch $@
+$(PEERS): Makefile
+	$(PYTHON) -m venv .cache/peers
+	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd "$(TORCH)"
+	touch $@
 
-.PHONY: help run test figures docs serve publish bench clean
+.PHONY: help run test figures docs serve publish bench matrix peers drill clean

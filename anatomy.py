@@ -372,7 +372,7 @@ class Tensor:
     births = count()
 
     def __init__(self, data, *edges):
-        self.data = data if edges else np.array(value(data), dtype=float)
+        self.data = data if edges else np.array(value(data), float, order="C")
         self.edges = edges                      # pairs (operand, rule)
         self.born = next(Tensor.births)         # larger is younger
         self.grad = None
@@ -836,7 +836,7 @@ def sum_(a, axis=None, keepdims=False):
 def mean(a, axis=None, keepdims=False):
     total = sum_(a, axis, keepdims)
     n, (_, copy) = value(a).size // max(total.data.size, 1), total.edges[0]
-    return Tensor(total.data / n, (a, lambda g: copy(g / n)))
+    return Tensor(total.data / n, (a, lambda g: copy(g / max(n, 1))))
 
 def reshape(a, *shape):
     x = value(a)
