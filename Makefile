@@ -24,19 +24,14 @@ publish: $(ALL)   ## put the site on GitHub Pages; SITE_URL=https://... is its a
 	$(PY) -m mkdocs gh-deploy --strict
 bench: $(ALL)     ## time a training step beside the limit and the peers
 	$(PY) tests/bench.py
-<<<<<<< HEAD
-clean:            ## remove what make and the tests made, but not docs/generated
-	rm -rf .venv .cache site .pytest_cache __pycache__ tests/__pycache__ docs/__pycache__
-=======
 matrix: $(ALL)    ## tell and test it under every Python and kernel there is
 	$(PY) tests/matrix.py
 peers: $(PEERS)   ## hold every operation against HIPS autograd and PyTorch
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 drill: $(ALL)     ## tell it in bad surroundings and say what happened
 	$(PY) tests/drill.py
-clean:            ## remove what make made, but not docs/generated
-	rm -rf .venv .cache site
->>>>>>> 4a8cc2911d4128b4c2e635c9e3695ec87b5f888e
+clean:            ## remove what make and the tests made, but not docs/generated
+	rm -rf .venv .cache site .pytest_cache __pycache__ tests/__pycache__ docs/__pycache__
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv || { echo "Debian, Ubuntu: apt install python3-venv"; exit 1; }
