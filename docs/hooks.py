@@ -8,7 +8,6 @@ import html, platform, re
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-
 import jupytext, nbclient
 from bs4 import BeautifulSoup
 from markdown.extensions.toc import nest_toc_tokens
