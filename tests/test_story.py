@@ -2,6 +2,7 @@
 import ast
 import io
 import re
+from pathlib import Path
 import symtable
 import builtins
 import tokenize
@@ -278,3 +279,12 @@ def test_only_numpy_at_the_top():
              for alias in (node.names if isinstance(node, ast.Import) else [ast.alias(node.module)])}
     assert "numpy" in names and not {"matplotlib", "IPython", "matplotlib.pyplot"} & names
     assert "pyplot" not in SOURCE
+
+
+# Layout
+
+def test_the_top_level_shows_the_architecture():
+    """The file, its pages, its tests, and what a person types."""
+    top = {path.name for path in (Path(__file__).parents[1]).iterdir()
+           if not path.name.startswith((".", "__"))}
+    assert top - {"site"} == {"anatomy.py", "docs", "tests", "mkdocs.yml", "Makefile", "README.md"}
