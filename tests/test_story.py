@@ -2,7 +2,6 @@
 import ast
 import io
 import re
-from pathlib import Path
 import symtable
 import builtins
 import tokenize
@@ -285,6 +284,6 @@ def test_only_numpy_at_the_top():
 
 def test_the_top_level_shows_the_architecture():
     """The file, its pages, its tests, and what a person types."""
-    top = {path.name for path in (Path(__file__).parents[1]).iterdir()
+    top = {path.name for path in ROOT.iterdir()
            if not path.name.startswith((".", "__"))}
     assert top - {"site"} == {"anatomy.py", "docs", "tests", "mkdocs.yml", "Makefile", "README.md"}
