@@ -44,8 +44,7 @@ def on_files(files, config):
     return files
 
 def inline(svg, name):
-    """An SVG made fit to stand in a page: slim, no style, and no id that another has."""
-    svg = re.sub(r'(?<=[\s"-])(\d+\.\d\d)\d+(?=[\s"])', r"\1", svg)
+    """An SVG made fit to stand in a page: no style, and no id that another has."""
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", re.sub("<style.*?</style>", "", svg))
 
 def generated(name):
