@@ -30,7 +30,6 @@ Three ways to run it:
     python anatomy.py nudge spiral      some chapters
     python anatomy.py all --out DIR     keep the pictures and the tables
 """
-
 # %% tags=["fold"]
 # /// script
 # requires-python = ">=3.10"
@@ -183,13 +182,11 @@ def progress(steps, label):
         if i % 100 == 0 and sys.stderr and sys.stderr.isatty():
             print(f"{label} {i}/{len(steps)}", end="  \r", file=sys.stderr)
         yield step
-
 # %% [markdown]
 # The folded cell is plumbing, of which the story uses four names: `wanted`,
 # was this chapter asked for; `table` and `picture`, which show; `progress`,
 # which counts for the impatient. Code under `if __name__ == "__main__"` is a
 # demonstration: it runs in a script and in a notebook, but not on import.
-
 # %% [markdown]
 # ## 1. A slope by trying
 #
@@ -200,7 +197,6 @@ def progress(steps, label):
 # $$ \frac{df}{dx} \approx \frac{f(x + h) - f(x - h)}{2h} $$
 #
 # An array has a slope along each of its numbers, so each is nudged in turn:
-
 # %%
 def floats(x):
     """x as a float64 array; a TypeError if it does not hold real numbers."""
@@ -228,7 +224,6 @@ def numerical_grad(f, x, h=1e-5):
         slopes[i] = (above - float(f(x.copy()))) / (2 * h)
         x[i] = middle
     return slopes
-
 # %% [markdown]
 # How far can it be trusted? Two errors pull in opposite directions. The curve
 # of f bends within the step: that error grows with h, like h for a one-sided
@@ -243,7 +238,6 @@ def numerical_grad(f, x, h=1e-5):
 # this form Martins, Sturdza and Alonso, ACM TOMS 29, 2003). Step in the
 # imaginary direction and read off f(x + ih).imag / h: no difference is taken,
 # so nothing cancels, and h can be as small as we like.
-
 # %%
 def bent(x):
     """The f above."""
@@ -262,7 +256,6 @@ def nudge_errors(h):
             "complex": bent(x + 1j * h).imag / h}
     return {way: abs(found / bent_slope(x) - 1).max(axis=1)
             for way, found in ways.items()}
-
 # %% tags=["fold"]
 def draw_errors(ax, h, errors):
     """Worst relative error against the step h, both axes logarithmic. The
@@ -278,7 +271,6 @@ def draw_errors(ax, h, errors):
     ax.text(1e-4, 1e-13, "bending,\nlike h^2")
     ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30),
            xticks=10.0 ** np.arange(-16, 0, 3))
-
 # %%
 if __name__ == "__main__" and wanted("nudge"):
     h = 10.0 ** -np.arange(1, 17)
@@ -296,12 +288,10 @@ if __name__ == "__main__" and wanted("nudge"):
         print(f"{way} from {h[k][0]:.0e} to {h[k][-1]:.0e}: like h^{fit:.0f}")
         assert abs(fit - power) < 0.15
     picture("nudge", draw_errors, h, errors)
-
 # %% [markdown]
 # A central nudge with h = 1e-5 is right to about nine digits, and by it we
 # judge everything from now on. But it pays two evaluations of f for each
 # number, and the network of chapter 7 has 2*64 + 64 + 64 + 1 = 257 of them.
-
 # %%
 if __name__ == "__main__" and wanted("nudge"):
     calls = count()
@@ -309,13 +299,11 @@ if __name__ == "__main__" and wanted("nudge"):
     bill = next(calls)
     print(f"one gradient of 257 numbers: {bill} evaluations")
     assert bill == 514
-
 # %% [markdown]
 # One step of training would cost 514 evaluations of the network, though each
 # repeats almost all of the arithmetic of the one before. If the numbers
 # remembered how they were made, one pass backward over that memory would give
 # all 257 slopes at once. But numbers forget.
-
 # %% [markdown]
 # ## 2. A tensor that remembers
 #
@@ -337,14 +325,12 @@ if __name__ == "__main__" and wanted("nudge"):
 #
 # Numbers and arrays may take part as constants. Nothing tracks them;
 # `backward` passes over their edges:
-
 # %%
 def value(x):
     """The number or float64 array in x: a Tensor, a number or an array."""
     if isinstance(x, Tensor): return x.data
     if type(x) is float or type(x) is int and abs(x) < 2**53: return float(x)
     return floats(x)
-
 # %% [markdown]
 # `backward` is bookkeeping. Call a Tensor in such a graph a *node*, and what a
 # rule returns a *report* to the operand. A *ledger* holds the sum of the
@@ -357,7 +343,6 @@ def value(x):
 # One line looks ahead. A report whose shape is not its operand's is taken
 # through `unbroadcast`, the subject of chapter 3. In this chapter all shapes
 # agree and that line never runs.
-
 # %%
 class Tensor:
     """A float64 array that remembers what it was made from.
@@ -426,14 +411,12 @@ def starting_cotangent(y, seed):
         raise ValueError(f"backward from shape {y.shape} wants a seed of that "
                          f"shape, not {seed!r:.60}")
     return np.array(value(seed), dtype=float)[()]
-
 # %% [markdown]
 # That is the engine; later chapters only add words to its vocabulary. In x * x
 # the operand is used twice, both uses report 3, and they add up. In
 # L = (a + b)(ab), a and b reach L on two paths each. To see the cotangents in
 # between we settle the same ledger in the usual order, a topological sort by
 # depth-first search: each node listed after its operands, read from the end.
-
 # %%
 def post_order(node, order):
     """List node in order, after everything that it was made from."""
@@ -458,7 +441,6 @@ def diamond():
     a, b = Tensor(2.0), Tensor(3.0)
     c, d = a + b, a * b
     return {"a": a, "b": b, "c = a + b": c, "d = a b": d, "L = c d": c * d}
-
 # %% tags=["fold"]
 def draw_graph(ax, nodes, cotangents):
     """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
@@ -477,7 +459,6 @@ def draw_graph(ax, nodes, cotangents):
                     va="center", color=color)
     ax.text(1, -0.7, "values, forward", color=BLUE, ha="center")
     ax.text(3, -0.7, "cotangents, backward", color=ORANGE, ha="center")
-
 # %%
 if __name__ == "__main__" and wanted("engine"):
     x = Tensor(3.0)
@@ -496,13 +477,11 @@ if __name__ == "__main__" and wanted("engine"):
     assert b.grad == cotangents[b] == 6 * 1 + 5 * 2 == 16
     assert c.grad is None and d.grad is None
     picture("engine", draw_graph, nodes, cotangents, size=(4.9, 2.2))
-
 # %% [markdown]
 # Both orders agree, because in both every use comes before its operand. But
 # the search calls itself for each operand, and Python stops such a function at
 # its recursion limit, 1000 calls by default. Long sequences get there. A queue
 # has no limit, and it hands out each node once.
-
 # %%
 def chain(length):
     """x, and x + x + ... + x, so many additions deep."""
@@ -522,7 +501,6 @@ if __name__ == "__main__" and wanted("engine"):
     except RecursionError:
         print("\nat the recursion limit: the search stops"
               "\nat ten times the limit: the queue does not")
-
 # %% [markdown]
 # Two sums live here, and they are not the same. Within a pass the *uses* of a
 # node add up: that is the chain rule. Between passes the *calls* of `backward`
@@ -530,7 +508,6 @@ if __name__ == "__main__" and wanted("engine"):
 # gradients of several batches, and the reason why training loops clear
 # `.grad`. Nothing else survives a pass, so a second call doubles the leaf
 # exactly, however deep the graph, and two losses can share a trunk.
-
 # %%
 if __name__ == "__main__" and wanted("engine"):
     for depth in range(1, 7):
@@ -548,7 +525,6 @@ if __name__ == "__main__" and wanted("engine"):
     (trunk * trunk).backward()
     print(f"\n2x^2 and then x^4 at 3, one trunk: {x.grad:.0f} = 12 + 108")
     assert x.grad == 4 * 3 + 4 * 3**3
-
 # %% [markdown]
 # A last question. If the output is a vector, which slope is *the* slope? For n
 # outputs and m inputs there are n * m of them, the Jacobian, and `backward`
@@ -556,7 +532,6 @@ if __name__ == "__main__" and wanted("engine"):
 # sum(seed * output) move? The seed e0 = [1, 0] asks for the first output, e1
 # for the second, ones for their sum. The answer is linear in the question, and
 # where there is no question a vector is refused.
-
 # %%
 def three_seeds():
     """Slopes of y = a * b + a, two entries each, for seeds e0, e1 and ones."""
@@ -577,12 +552,10 @@ if __name__ == "__main__" and wanted("engine"):
         raise AssertionError("a vector went backward without a seed")
     except ValueError as refusal:
         print(f"\n{refusal}")
-
 # %% [markdown]
 # One pass gives the slopes of one number along everything it was made from, at
 # one visit to each node. All shapes agreed so far. But numpy will happily add
 # a row to a matrix. What is the cotangent of a row that was copied?
-
 # %% [markdown]
 # ## 3. What is copied comes back summed
 #
@@ -597,7 +570,6 @@ if __name__ == "__main__" and wanted("engine"):
 # Numpy stretches an array in two ways: it adds axes in front until there are
 # enough, and it repeats along axes of length 1. A sum undoes both, and an axis
 # of length 1 is kept:
-
 # %%
 def unbroadcast(grad, shape):
     """Sum grad over what numpy stretched to take an array of shape to it.
@@ -618,11 +590,9 @@ def unbroadcast(grad, shape):
             raise ValueError(f"numpy does not broadcast {tuple(shape)} to "
                              f"{grad.shape}")
     return total.real
-
 # %% [markdown]
 # Stopping after the first sum is the same as asking for the shape of the
 # trailing axes, so the function can show its own states.
-
 # %%
 def states(grad, shape):
     """What unbroadcast makes of grad, as rows (state, shape, values)."""
@@ -638,7 +608,6 @@ if __name__ == "__main__" and wanted("unbroadcast"):
               "cotangent"), *states(np.ones(copied), shape))
         print()
         assert np.array_equal(unbroadcast(np.ones(copied), shape), slopes)
-
 # %% [markdown]
 # In the last table axis 0 was repeated and axis 1 was not, so the sum runs
 # over axis 0 only and leaves a length of 1 behind.
@@ -650,7 +619,6 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 # L by <g, B v> = <B' g, v>: the operand's cotangent is B' g. We build B in
 # full and compare; and we try the identity on *every* pair of shapes that
 # numpy broadcasts, with up to three axes of length 1, 2 or 3.
-
 # %%
 def copy_matrix(shape, copied):
     """Broadcasting from shape to copied as a matrix of zeros and ones."""
@@ -685,7 +653,6 @@ if __name__ == "__main__" and wanted("unbroadcast"):
     print(f"\n{len(pairs)} pairs of shapes, {real} of them stretched: "
           "all gaps below 1e-14")
     assert len(pairs) == 940 and real == 610 and worst < 1e-14
-
 # %% [markdown]
 # It holds. A mean or a first copy would have the right shape and fail, and
 # chapter 8 has both train a network.
@@ -695,7 +662,6 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 # tangent v along with the value, and the tangent is broadcast: B v. Reverse
 # mode sends a cotangent back, and it is summed: B' g. Summing is a linear map
 # too, and its transpose is a copy. Each is the other's backward pass.
-
 # %% tags=["fold"]
 def draw_copies(axes, b, g):
     """Two panels. Forward, each entry of the row 10 20 30 is copied into two
@@ -711,7 +677,6 @@ def draw_copies(axes, b, g):
                 ax.text(at, y, f"{text:.0f}", ha="center", color=color)
             ax.annotate("", (x, 0.95), (j, 2.0), arrowprops=dict(
                 arrowstyle=arrow, color=color))
-
 # %%
 if __name__ == "__main__" and wanted("unbroadcast"):
     v = np.array([1.0, 0.0, -1.0])
@@ -722,7 +687,6 @@ if __name__ == "__main__" and wanted("unbroadcast"):
     assert forward == reverse == -4 and real == 4
     picture("unbroadcast", draw_copies, np.array([10.0, 20.0, 30.0]), g,
             size=(4.9, 2), grid=(1, 2))
-
 # %% [markdown]
 # (Our tensors are real. In a program that passes through complex numbers a
 # cotangent is complex, and a real operand's share of it is the real part.)
@@ -744,14 +708,12 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 #
 # With shapes settled once, a rule of calculus is one short expression. We have
 # rules for +, - and *. A network wants a dozen words.
-
 # %% [markdown]
 # ## 4. The vocabulary, and a loss that survives
 #
 # A new word is a value and a rule for each operand. Where a function acts on
 # each entry by itself, the rule multiplies the cotangent g by the slope at
 # that entry, which is often cheapest to say with the result y:
-
 # %%
 def elementwise(function, rule):
     """A method with value y = function(x) and the rule g -> rule(g, x, y)."""
@@ -779,7 +741,6 @@ Tensor.log     = elementwise(np.log,   lambda g, x, y: g / x)
 Tensor.tanh    = elementwise(np.tanh,  lambda g, x, y: g * (1 - y * y))
 Tensor.relu    = elementwise(positive, lambda g, x, y: g * np.sign(y))  # 0, 1
 Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
-
 # %% [markdown]
 # Two operands, two rules. In the power, x^0 has slope 0 even at x = 0, and 0^y
 # has slope 0 along y, where the formulas would say nan. The transposes in the
@@ -799,7 +760,6 @@ Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 # twice collects two reports, hence `np.add.at`; plain assignment would keep
 # the last one. (An array of shape (0, 1, 2, ...) shows, once transposed, where
 # its axes went; sorting brings them back.)
-
 # %%
 def divide(a, b):
     x, y = value(a), value(b)
@@ -853,11 +813,9 @@ def pick(a, index):
         np.add.at(places, index, g)
         return places
     return Tensor(x[index], (a, put))
-
 # %% [markdown]
 # Binding these functions to the class completes it. Where the left operand is
 # a constant Python asks the right one, with the operands exchanged:
-
 # %%
 def swapped(operation):
     return lambda b, a: operation(a, b)
@@ -879,7 +837,6 @@ if __name__ == "__main__" and wanted("rules"):
     print("without the transpose: ", *(X.data @ g))
     assert np.allclose(W.grad, nudged, rtol=1e-8)
     assert not np.allclose(X.data @ g, nudged, atol=1)
-
 # %% [markdown]
 # With square matrices the shapes alone do not tell whether a transpose is
 # missing. Chapter 8 tries every word. First, three surprises.
@@ -893,7 +850,6 @@ if __name__ == "__main__" and wanted("rules"):
 # and `jax.nn.relu` do; the maximum of x and 0 splits the tie and takes 1/2 in
 # `torch.maximum`, `jnp.maximum` and HIPS autograd. A central nudge says 1/2 at
 # 0 for every h: at a kink it is no judge.
-
 # %%
 def centred_slopes(seed):
     """Slopes of sum(seed * (x - mean(x))) along four numbers x."""
@@ -917,7 +873,6 @@ if __name__ == "__main__" and wanted("rules"):
     print("max(x, 0) at 0:", *(f"{k} {v:.1f}" for k, v in three.items()),
           sep="  ")
     assert list(three.values()) == [0.0, 1.0, 0.5]
-
 # %% [markdown]
 # *The logarithm of 0.* A network that sorts points into two classes ends in a
 # number z, the *logit*; p = sigmoid(z) is its probability of class 1, and the
@@ -938,7 +893,6 @@ if __name__ == "__main__" and wanted("rules"):
 #
 # which `softplus` computes without overflow, and whose slope vanishes only
 # where the point is right.
-
 # %%
 def patched_bce(z, y):
     """The cross-entropy of each point, with the patch log(p + 1e-8)."""
@@ -967,7 +921,6 @@ def loss_slopes(z):
     patched.sum().backward()
     bce_with_logits(b, zero).backward(len(z))       # undoes the mean's 1 / n
     return (patched.data, a.grad), (softplus(z), b.grad)
-
 # %% tags=["fold"]
 def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the
@@ -981,7 +934,6 @@ def draw_losses(axes, z, patched, exact):
         ax.text(*high, "from the logit", color=BLUE, ha="right")
         ax.text(*low, "log(1 - p + 1e-8)", color=ORANGE, ha="right")
         ax.set(xlabel="logit z", title=title, xticks=range(-10, 51, 10))
-
 # %%
 if __name__ == "__main__" and wanted("rules"):
     z = np.array([-5.0, 0.0, 10.0, 18.42, 25.0, 38.0])
@@ -996,12 +948,10 @@ if __name__ == "__main__" and wanted("rules"):
     curve = np.linspace(-10, 50, 241)
     picture("losses", draw_losses, curve, *loss_slopes(curve),
             size=(4.9, 4.4), grid=(2, 1))
-
 # %% [markdown]
 # The second is what we train with.
 #
 # Every rule above looks right. So does every wrong one. Who checks them?
-
 # %% [markdown]
 # ## 5. The nudge as a judge
 #
@@ -1018,7 +968,6 @@ if __name__ == "__main__" and wanted("rules"):
 # parameters, a slope that is not a number, a parameter that f ignores: none of
 # these is a success. An f that answers differently when asked twice is not
 # judged at all.
-
 # %%
 @dataclass
 class Report:
@@ -1086,12 +1035,10 @@ def judge(f, params, p, found, seed, h, floor):
     if not np.max(size, initial=0) > floor:           # also where it is nan
         return data.shape, np.nan, np.nan, "no slope that can be judged"
     return data.shape, gap.max(), np.max(gap / np.maximum(size, floor)), ""
-
 # %% [markdown]
 # The defendant is a network with 3 inputs, 5 hidden units, 2 outputs and the
 # patched loss, its recipe complete so that anyone can repeat it. Another
 # engine, by another hand, has the loss 0.952288 and errors from 2e-10 to 8e-9.
-
 # %%
 def small_network(seed=0):
     """A 3-5-2 network with labels: its loss as a function, its parameters."""
@@ -1102,7 +1049,6 @@ def small_network(seed=0):
     return (lambda W1, b1, W2, b2: patched_bce(
                 (X @ W1 + b1).relu() @ W2 + b2, Y).mean(),
             [Tensor(rng.standard_normal(shape)) for shape in shapes])
-
 # %%
 if __name__ == "__main__" and wanted("gradcheck"):
     loss, params = small_network()
@@ -1113,7 +1059,6 @@ if __name__ == "__main__" and wanted("gradcheck"):
     print(f"\nloss {loss(*params).data:.6f}")
     assert f"{loss(*params).data:.6f}" == "0.952288"
     assert report and 1e-9 < max(row[2] for row in report.rows) < 2e-8
-
 # %% [markdown]
 # Ours has the same loss, to the last printed digit. Of the errors only the
 # size travels, a few times 1e-9 for the worst; the rest is rounding noise of
@@ -1122,7 +1067,6 @@ if __name__ == "__main__" and wanted("gradcheck"):
 #
 # A judge who has never convicted anyone proves little. Here is a liar, a tanh
 # whose rule says 1 - y instead of 1 - y^2; and here are three empty cases.
-
 # %%
 if __name__ == "__main__" and wanted("gradcheck"):
     lie = elementwise(np.tanh, lambda g, x, y: g * (1 - y))
@@ -1135,7 +1079,6 @@ if __name__ == "__main__" and wanted("gradcheck"):
     assert not gradcheck(lambda *_: (w * w).sum(), [w, unused])
     assert not gradcheck(lambda *_: (w * np.nan).sum(), [w])
     print("nothing to check, nothing that f uses, not a number: no success")
-
 # %% [markdown]
 # There is also what this judge cannot see. Where a step crosses a kink of
 # relu, the nudge is the one that is wrong. A rule that no expression uses is
@@ -1143,7 +1086,6 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # shape, its slopes are exactly right.
 #
 # The slopes can be trusted. What shall we do with them?
-
 # %% [markdown]
 # ## 6. One formula, four optimizers
 #
@@ -1160,7 +1102,6 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # for 0.999. The weights of t steps sum to 1 - beta^t and not to 1, because v
 # starts from 0. That sum is the same average, fed with ones. (The code moves v
 # by (1 - beta)(x - v), which is the same formula.)
-
 # %%
 class Average:
     """v <- beta v + (1 - beta) x from v = 0, and its weight, the v of x = 1.
@@ -1177,7 +1118,6 @@ class Average:
         self.value = self.value + rate * (x - self.value)
         self.weight = self.weight + rate * (1 - self.weight)
         return self.value
-
 # %% [markdown]
 # Momentum averages g. RMSProp averages g^2 and divides by the root. Adam does
 # both, m with beta1 and v with beta2, and divides each by its weight, which
@@ -1193,7 +1133,6 @@ class Average:
 # moves them in place; whoever gives a parameter new data is noticed, because
 # its view is gone. A graph that was built before a step remembers arrays that
 # have changed since: its time is over.
-
 # %%
 def flat(arrays):
     """All their entries as one long vector."""
@@ -1300,20 +1239,17 @@ class Adam(Optimizer):
         return m / (np.sqrt(v) + self.eps)
 
 OPTIMIZERS = {rule.__name__: rule for rule in (SGD, Momentum, RMSProp, Adam)}
-
 # %% [markdown]
 # Adam's division by the weights is called *bias correction*. With it the first
 # step is lr * sign(g), whatever the size of g. It is often said to matter for
 # the first few steps. Let g stay constant. Without the correction the
 # direction is r(t) = (1 - beta1^t) / sqrt(1 - beta2^t) times what it is with
 # it. We feed ones to two averages and watch r.
-
 # %%
 def excess(steps, beta1=0.9, beta2=0.999):
     """How many times too long steps 1, 2, ... are without bias correction."""
     m, v = Average(beta1), Average(beta2)
     return np.array([m.add(1.0) / np.sqrt(v.add(1.0)) for _ in range(steps)])
-
 # %%
 if __name__ == "__main__" and wanted("optimizers"):
     assert abs(0.9 ** 6.58 - 0.5) < 1e-3 and abs(0.999 ** 692.8 - 0.5) < 1e-4
@@ -1330,7 +1266,6 @@ if __name__ == "__main__" and wanted("optimizers"):
     assert np.allclose(w.data, [0.9, 1.1], atol=1e-5)    # lr * sign(g)
     print(f"RMSProp, which has no correction, starts with {first:.1f} lr")
     assert abs(first - 10) < 1e-9 and abs(excess(1, .9, .95)[0] - .447) < 5e-4
-
 # %% [markdown]
 # The first step is 3.16 times too long, which is not the worst of them, and r
 # falls below 1.1 only at step 1751. With beta2 = 0.95, as in recipes for
@@ -1342,7 +1277,6 @@ if __name__ == "__main__" and wanted("optimizers"):
 # one. Whether momentum helps is another matter. We try it in a bowl 100 times
 # steeper along one axis than along the other, each method at its best rate
 # (Polyak, 1964).
-
 # %%
 STEEP = np.array([1.0, 100.0])
 
@@ -1372,7 +1306,6 @@ def steps_to(path, part=1e-6):
 
 COLORS = dict(zip(OPTIMIZERS, (BLUE, ORANGE, GREEN, PURPLE)))
 LINES = dict(zip(OPTIMIZERS, (":", "--", "-.", "-")))
-
 # %% tags=["fold"]
 def draw_optimizers(axes, r, plain, averaged):
     """Above, how many times too long Adam's steps are without bias correction:
@@ -1391,7 +1324,6 @@ def draw_optimizers(axes, r, plain, averaged):
     axes[1].set(xlabel="gentle axis", ylabel="steep axis",
                 title="40 steps in a bowl", xlim=(-0.05, 1.5),
                 xticks=[0, 0.5, 1])
-
 # %%
 if __name__ == "__main__" and wanted("optimizers"):
     mu, lr = (9 / 11) ** 2, (2 / 11) ** 2       # Polyak's, for 1 and 100
@@ -1403,11 +1335,9 @@ if __name__ == "__main__" and wanted("optimizers"):
     assert steps_to(plain) == 691 and steps_to(averaged) < 691 / 7
     picture("optimizers", draw_optimizers, r, plain, averaged, grid=(2, 1),
             size=(4.9, 4.4))
-
 # %% [markdown]
 # Momentum needs less than a seventh of the steps. Four ways to walk, and
 # nowhere to go: we need something to learn.
-
 # %% [markdown]
 # ## 7. Two spirals
 #
@@ -1416,7 +1346,6 @@ if __name__ == "__main__" and wanted("optimizers"):
 # does. The recipe is complete: data, initial weights and batches have their
 # own streams of random numbers, three for each random seed (no relation to
 # `backward`'s).
-
 # %%
 def spiral(seed=1):
     """Two noisy arms: X of shape (300, 2), labels y of shape (300, 1)."""
@@ -1436,13 +1365,11 @@ def weights(seed=1, hidden=64):
 def batches(seed, steps, size=32):
     """For each step, the numbers of the points in its batch."""
     return np.random.default_rng([seed, 2]).integers(0, 300, (steps, size))
-
 # %% [markdown]
 # The network has 2 inputs, 64 hidden units with relu, and 1 logit. We will
 # want many of them, for several seeds and rates, so arrays may have leading
 # axes that run over networks. Nothing changes for that: `@`, `+` and relu
 # broadcast. Only the loss, a mean over everything, has to be told.
-
 # %%
 class MLP:
     """A multilayer perceptron, relu(X W1 + b1) W2 + b2.
@@ -1514,17 +1441,14 @@ def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral, **kw):
         if t in watch or t > steps - 200 and (steps - t) % 10 == 0:
             watched[t] = score(model, X, y)
     return Run(model, (X, y), np.array(losses), watched)
-
 # %% [markdown]
 # Before a long run, three checks that take no time. There are as many
 # parameters as we think; a network that knows nothing pays somewhat more than
 # log 2 = 0.69 a point; four points are learned by heart.
-
 # %%
 def four_points(seed):
     """Four points of the spiral, 75 times each."""
     return [np.repeat(a[[40, 120, 190, 270]], 75, 0) for a in spiral(seed)]
-
 # %%
 if __name__ == "__main__" and wanted("spiral"):
     fresh = MLP(*weights())
@@ -1534,13 +1458,11 @@ if __name__ == "__main__" and wanted("spiral"):
     print(f"{size} parameters, loss at the start {start[0]:.2f}\n"
           f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
     assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
-
 # %% [markdown]
 # The four start from the same weights, with the same batches, lr 0.1, 2000
 # steps of 32 points. The loss of the fast ones jumps to the end, and one
 # number at the last step would be luck; we report the median over the last 200
 # steps.
-
 # %% tags=["fold"]
 def draw_regions(axes, runs):
     """The two spirals over the regions that each optimizer's network assigns
@@ -1571,7 +1493,6 @@ def draw_curves(axes, runs):
     axes[0].set(title="loss of each batch", xlim=(0, 2600), xticks=[])
     axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(0, 2600),
                 xticks=[0, 500, 1000, 1500, 2000])
-
 # %%
 if __name__ == "__main__" and wanted("spiral"):
     runs = {name: train(rule) for name, rule in OPTIMIZERS.items()}
@@ -1588,7 +1509,6 @@ if __name__ == "__main__" and wanted("spiral"):
     assert spike["RMSProp"] > 7 > 3 > spike["Adam"] and patient[1] > 0.95
     picture("spiral", draw_regions, runs, size=(4.9, 5), grid=(2, 2))
     picture("curves", draw_curves, runs, size=(4.9, 4.8), grid=(2, 1))
-
 # %% [markdown]
 # Two of them untangle the arms, and two only bend one boundary across the
 # plane. The smoothed curves are chapter 6's average of the raw ones. RMSProp
@@ -1600,7 +1520,6 @@ if __name__ == "__main__" and wanted("spiral"):
 # Last, bias correction in a real run. With it each coordinate of Adam's first
 # step is lr g / |g|, and its length lr sqrt(257) = 1.6031. Without it the step
 # is 3.16 times longer. A little less of both, which eps takes.
-
 # %%
 def corrected_or_not(seeds=1, steps=200):
     """Adam with and without bias correction: {label: (first step, Run)}."""
@@ -1612,7 +1531,6 @@ def corrected_or_not(seeds=1, steps=200):
         found[label] = length, train(Adam, seeds, steps=steps,
                                      watch=range(1, 51), bias_correction=on)
     return found
-
 # %% tags=["fold"]
 def draw_correction(ax, found):
     """Loss on all points over the first 50 steps of Adam. Without bias
@@ -1623,7 +1541,6 @@ def draw_correction(ax, found):
         ax.text(*((5, 0.4) if style == "-" else (7, 1.4)),
                 f"{label} correction", color=COLORS["Adam"])
     ax.set(xlabel="step", ylabel="loss on all points", ylim=(0, None))
-
 # %%
 if __name__ == "__main__" and wanted("spiral"):
     found, steps = corrected_or_not(), (1, 10, 50, 200)
@@ -1636,7 +1553,6 @@ if __name__ == "__main__" and wanted("spiral"):
     assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and 3.1 < three / one < 3.163
     assert off[1] > 2 * on[1] and off[50] < on[50] and off[200] > on[200]
     picture("correction", draw_correction, found, size=(4.9, 2.4))
-
 # %% [markdown]
 # The loss more than doubles at once. By step 50 the uncorrected run is
 # *ahead*, by step 200 it is behind; chapter 10 has five seeds of this. What
@@ -1645,7 +1561,6 @@ if __name__ == "__main__" and wanted("spiral"):
 #
 # All of this is one seed at one rate, and we come back to that. First: we
 # trusted every slope because one check said so. Who checks the check?
-
 # %% [markdown]
 # ## 8. The judges are judged
 #
@@ -1657,7 +1572,6 @@ if __name__ == "__main__" and wanted("spiral"):
 # `with` block, and it is handed ours as its first argument. Most faults sit in
 # one rule: `edge` does the operation as before, z from x and y, and exchanges
 # the rule of operand k. `passed_on` forgets the factor:
-
 # %%
 def edge(k, rule):
     """An operation whose operand k is told rule(g, *operands, z)."""
@@ -1670,7 +1584,6 @@ def edge(k, rule):
     return operation
 
 passed_on = edge(0, lambda g, *_: g)
-
 # %% [markdown]
 # Others sit in the traversal. Our queue cannot be made to give wrong slopes by
 # a wrong order: what arrives late queues its node again, and rules are linear,
@@ -1678,7 +1591,6 @@ passed_on = edge(0, lambda g, *_: g)
 # puts the nodes in some order and lets each pass on what it has by then. Here
 # the order is an argument, and so are the operations that write `=` for `+=`:
 # none for (), all for "", those of `matmul` for "matmul".
-
 # %%
 def visiting(order=lambda nodes: nodes[::-1], overwrites=()):
     """A backward that visits once, in an order made from oldest-first."""
@@ -1702,13 +1614,11 @@ def outward(nodes, again=False):
         order += [operand for operand, _ in node.edges if isinstance(
             operand, Tensor) and (again or operand not in order)]
     return order
-
 # %% [markdown]
 # The first entry of the list is no fault. It trains with the patched loss,
 # because a fault in `log` shows only where a log is taken; the other rows will
 # train with it too. The second and third are faults of a program, and leave
 # every gradient right:
-
 # %%
 FAULTS = {
     "bce_with_logits: patched": lambda ours, z, y: patched_bce(z, y).mean(),
@@ -1748,14 +1658,12 @@ def planted(name):
     put(place, lambda *args: fault(ours, *args))
     try: yield
     finally: put(place, ours)
-
 # %% [markdown]
 # Six checks sit in judgement. Does each gradient have its parameter's shape?
 # Does chapter 7's network pass `gradcheck`? Does an expression that is built
 # to use everything pass it, with a seed of ones, and with one that is not
 # uniform? Does `unbroadcast` keep chapter 3's identity? And the check that
 # most programs get: do they train, to more than 85% in 400 steps of Adam?
-
 # %%
 def cover(x, r, c):
     """All words, on an x used before and after them, a row and a column."""
@@ -1800,7 +1708,6 @@ def trial(name):
     """What each check says about one fault."""
     with planted(name), np.errstate(all="ignore"):
         return {check: verdict(passes) for check, passes in CHECKS.items()}
-
 # %% tags=["fold"]
 def draw_trial(ax, rows):
     """A grid of faults against checks: a square where the check caught the
@@ -1816,7 +1723,6 @@ def draw_trial(ax, rows):
            title="square: caught, triangle: raises,\nempty: missed")
     ax.grid(axis="y", alpha=0.15)
     ax.tick_params("x", rotation=45)
-
 # %%
 if __name__ == "__main__" and wanted("trial"):
     rows = {name: trial(name) for name in progress([*FAULTS], "trial")}
@@ -1829,7 +1735,6 @@ if __name__ == "__main__" and wanted("trial"):
     assert [*map(len, missed.values())] == [18, 7, 4, 3, 20, 0]
     assert sum("%" in row["Adam"] for row in rows.values()) == 6 + 1
     picture("trial", draw_trial, rows, size=(4.9, 5))
-
 # %% [markdown]
 # Each judge is blind in a way of its own.
 #
@@ -1853,7 +1758,6 @@ if __name__ == "__main__" and wanted("trial"):
 # change a gradient it lets six pass. Three of them touch what the program
 # never does. The other three are gradients that *network* convicts, and Adam
 # hardly minds. SGD does.
-
 # %%
 if __name__ == "__main__" and wanted("trial"):
     rates = {}
@@ -1866,7 +1770,6 @@ if __name__ == "__main__" and wanted("trial"):
     (slow, right), *wrong = rates.values()
     assert right > 0.85 > 0.7 > max(high for _, high in wrong)
     assert wrong[2][0] > slow + 0.1
-
 # %% [markdown]
 # At lr 1 it fails with each of them. A mean in place of a sum makes the slopes
 # of the biases 32 times too small, a missing 1/n makes all slopes 32 times too
@@ -1878,7 +1781,6 @@ if __name__ == "__main__" and wanted("trial"):
 # The checks have been checked. The optimizers were raced once, at one rate,
 # from one seed. Is the gap between them theirs, or the rate's? Would another
 # seed tell another story?
-
 # %% [markdown]
 # ## 9. Seven rates, ten seeds
 #
@@ -1888,7 +1790,6 @@ if __name__ == "__main__" and wanted("trial"):
 # when it trains alone. A run counts with its median over the last 200 steps,
 # and over the seeds we keep the median and the range. Numpy computes outside
 # Python's lock, so two threads shorten the wait:
-
 # %%
 RATES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 
@@ -1906,7 +1807,6 @@ def spread(values, form):
     """Median and range, as text."""
     low, mid, high = (f"{q:{form}}" for q in np.quantile(values, (0, 0.5, 1)))
     return f"{mid} ({low} to {high})"
-
 # %% tags=["fold"]
 def draw_race(axes, accuracy):
     """Accuracy after 2000 steps against the rate, with the range of ten seeds
@@ -1921,11 +1821,9 @@ def draw_race(axes, accuracy):
         ax.plot(RATES, np.median(seen, 1), LINES[name], **look)
         ax.text(*at, name, **look)
         ax.set(ylabel="accuracy", xlabel="learning rate", ylim=(0.48, 1.06))
-
 # %% [markdown]
 # First everyone at the common rate; then each at its own best, where its
 # median loss is lowest (to two decimals; the smaller rate if two tie).
-
 # %%
 if __name__ == "__main__" and wanted("race"):
     loss, accuracy, after_one = race()     # each (optimizers, rates, seeds)
@@ -1944,7 +1842,6 @@ if __name__ == "__main__" and wanted("race"):
     assert max(accuracy[:2, :4].max(), accuracy[2:, [0, 5, 6]].max()) < 0.75
     assert (np.ptp(accuracy[2:, 4], axis=-1) > 0.15).all()       # at 0.3
     picture("race", draw_race, accuracy, size=(4.9, 4.6), grid=(2, 1))
-
 # %% [markdown]
 # At 0.1, SGD and Momentum are below 75% with every seed, the other two above
 # 95%. At 1 it is the reverse. At its best rate each of the four is above 95%
@@ -1960,7 +1857,6 @@ if __name__ == "__main__" and wanted("race"):
 # however small its slope, and RMSProp's first step is ten times that. One step
 # can ruin a network. And is Adam's curve smooth because it averages g? With
 # beta1 = 0 it does not, and all else stays.
-
 # %%
 if __name__ == "__main__" and wanted("race"):
     after_one = np.median(after_one[:, 5], -1).round(1).tolist()
@@ -1972,14 +1868,12 @@ if __name__ == "__main__" and wanted("race"):
           f"beta1 = 0 {np.round(rough[0], 2)}, 0.9 {np.round(rough[1], 2)}")
     assert max(after_one[:2]) < 2 and 10 < after_one[3] < 50 < after_one[2] / 9
     assert (np.divide(*rough) > 1.5).all()
-
 # %% [markdown]
 # The loss then moves more than half as much again from step to step, with each
 # seed: the smoothness is the average's.
 #
 # So far we broke the machine to test our judges. Now you break it, to test
 # yourself.
-
 # %% [markdown]
 # ## 10. Predict, break, read, repair
 #
@@ -1989,7 +1883,6 @@ if __name__ == "__main__" and wanted("race"):
 # Write down an answer before you look. `break_it("rate")` runs one, `python
 # anatomy.py break` all of them. Where one seed could be luck there are five in
 # one graph, and the median is printed:
-
 # %%
 FIVE = np.arange(1, 6)
 
@@ -2009,10 +1902,8 @@ def break_it(name):
 def dead(run):
     """For each network, how many hidden units are 0 on every point."""
     return np.sum(run.model.hidden(run.data[0]).data.max(axis=-2) == 0, -1)
-
 # %% [markdown]
 # First the optimizers, whose settings are so easily changed:
-
 # %%
 def rate():
     """Ten times the rate. Who gains, who dies, and at what loss?
@@ -2081,10 +1972,8 @@ def zero_grad():
         sgd, adam = (train(o, FIVE, steps=400).final()[1] for o in (SGD, Adam))
     yield "SGD at 0.1, nobody clears: {:.0%}", sgd, 0.7, 0.9
     yield "Adam at 0.1, nobody clears: under 80%", adam, 0.5, 0.8
-
 # %% [markdown]
 # Then the engine:
-
 # %%
 def order():
     """Nodes in random order, or breadth first. Which error is larger?
@@ -2149,10 +2038,8 @@ def editing():
     y.backward(), w.backward()
     yield "after x.data *= 10: {:.0f}", x.grad[0], 60, 60
     yield "after x.data = x.data * 10: {:.0f}", z.grad[0], 6, 6
-
 # %% [markdown]
 # Last the program, and the judge:
-
 # %%
 def log_zero():
     """A logit of 40 for label 0. What do log(1 - p) and its patch say?
@@ -2213,12 +2100,10 @@ BREAKAGES = {f.__name__: f for f in (
 
 if __name__ == "__main__" and wanted("break"):
     for name in BREAKAGES: break_it(name)
-
 # %% [markdown]
 # Three of the twelve made a score better. A score is the last judge to ask.
 #
 # These faults were ours. What does a machine that others use look like inside?
-
 # %% [markdown]
 # ## 11. From here to the real thing
 #
@@ -2247,7 +2132,6 @@ if __name__ == "__main__" and wanted("break"):
 # again. Our rules compute with arrays, so a gradient has no edges.
 #
 # What does one training step cost the ledger?
-
 # %%
 def ledger(size):
     """(nodes, rule calls, bytes of all results) for a batch of this size."""
@@ -2257,12 +2141,10 @@ def ledger(size):
         edges += (here := [a for a, _ in node.edges if isinstance(a, Tensor)])
         nodes += [a for a in here if a not in nodes]
     return len(nodes), len(edges), sum(n.data.nbytes for n in nodes if n.edges)
-
 # %%
 if __name__ == "__main__" and wanted("frameworks"):
     print("nodes, rule calls, bytes of results:", ledger(32))
     assert ledger(32) == (10, 9, 49672)
-
 # %% [markdown]
 # Four leaves, six results, and one call of a rule for every edge, whatever the
 # number of parameters. In arithmetic a gradient costs at most about five
@@ -2283,7 +2165,6 @@ if __name__ == "__main__" and wanted("frameworks"):
 # penalty decay is a part of g, and Adam divides it by its own size. AdamW
 # (Loshchilov and Hutter, 2019, arXiv 1711.05101) gives it a line of its own,
 # in PyTorch's form w <- w - lr decay w. We try both on a w without a slope:
-
 # %%
 def decayed(steps, lr=0.1, decay=0.01):
     """What is left of w = 1 with slope 0, under (AdamW, Adam with L2)."""
@@ -2293,7 +2174,6 @@ def decayed(steps, lr=0.1, decay=0.01):
         w.data = w.data - lr * decay * w.data
         adam.step()
     return w.data, u.data
-
 # %%
 if __name__ == "__main__" and wanted("frameworks"):
     for n in 7e9, 6.74e9:
@@ -2303,7 +2183,6 @@ if __name__ == "__main__" and wanted("frameworks"):
     print(f"AdamW {kept:.4f} after 100 steps, L2 {hit:.4f} after one\n"
           f"first step at beta2 = 0.95: {excess(1, beta2=0.95)[0]:.3f} lr")
     assert f"{kept:.4f} {hit:.4f} {56e9 / 2**30:.1f}" == "0.9048 0.9000 52.2"
-
 # %% [markdown]
 # Muon (Jordan, 2024, kellerjordan.github.io/posts/muon) keeps one momentum, m.
 # For a matrix it brings the singular values of m near 1, by five rounds of one
@@ -2315,7 +2194,6 @@ if __name__ == "__main__" and wanted("frameworks"):
 # Left out, as each needs a chapter: second derivatives, other precisions and
 # devices, recomputing to save memory, forward mode. What is in is asked for
 # now.
-
 # %% [markdown]
 # ## 12. Exercises
 #
@@ -2324,7 +2202,6 @@ if __name__ == "__main__" and wanted("frameworks"):
 # array of the shape that is asked for. A count must be exact, everything else
 # within one percent. No answer is stored: each function in the folded cell
 # asks in its docstring and computes in its body.
-
 # %% tags=["fold"]
 class Exercises:
     def nudge_1():
@@ -2427,7 +2304,6 @@ class Exercises:
         for _ in range(3):
             (w * 1.0).backward(), rule.step()
         return w.data
-
 # %%
 EXERCISES = {name.replace("_", "."): exercise for name, exercise in vars(
     Exercises).items() if name[0] != "_"}
@@ -2450,24 +2326,20 @@ def check(name, answer):
     hint = (EXERCISES[name].__doc__ or "Hint: none").split("Hint: ")[1].split()
     print(*(["right"] if ok else ["not yet; a hint:", *hint]))
     return ok
-
 # %%
 if __name__ == "__main__" and wanted("exercises"):
     for name, exercise in EXERCISES.items():
         question = (exercise.__doc__ or "-OO took it").split("Hint: ")[0]
         print(fill(" ".join(question.split()), 79, initial_indent=f"{name:15}",
                    subsequent_indent=" " * 15))
-
 # %% [markdown]
 # ## Answers
 #
 # Computed by the engine, as `check` computes them:
-
 # %% tags=["answers"]
 if __name__ == "__main__" and wanted("answers"):
     for name, exercise in EXERCISES.items():
         print(f"{name:14}", np.array2string(np.array(exercise()), precision=4))
-
 # %%
 if __name__ == "__main__" and not NOTEBOOK:
     print(end="", flush=True)       # a full disk is told here, not at the exit
