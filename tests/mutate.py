@@ -5,12 +5,15 @@
 A mutant is the file with one operator, comparison, constant, sign, condition
 or keyword argument changed inside a definition listed in PLACES. Each is
 tried in a process of its own against the chapters' tests, its chapter's
-first, until one fails. Prints the survivors and the score.
+first, until one fails. Prints the survivors, each with the reason why no test
+can see it, and the score of each chapter. Exit code 1 if a survivor has no
+reason, or if the engine or the optimizers are below 95%.
 """
 import ast
 import copy
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import types
@@ -86,17 +89,25 @@ def survives(mutant):
     try:
         exec(compile(source, "anatomy.py", "exec"), vars(module))
     except Exception:
-        return what, False
-    return what, 0 == pytest.main(["-qx", "-p", "no:cacheprovider",
-                                   *(str(TESTS / f"test_{name}.py") for name in files)])
+        return chapter, what, False
+    return chapter, what, 0 == pytest.main(["-qx", "-p", "no:cacheprovider", *(
+        str(TESTS / f"test_{name}.py") for name in files)])
+
+
+REASONS = {}         # what was changed, as it is printed but for the line number: why no test can see it
 
 
 if __name__ == "__main__":
-    caught = alive = 0
+    seen, unexplained = {}, 0
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-        assert pool.apply(survives, [("nudge", "", ast.unparse(TREE))])[1], "a test fails on anatomy.py itself"
-        for what, lives in pool.imap(survives, mutants()):
-            caught, alive = caught + (not lives), alive + lives
+        assert pool.apply(survives, [("nudge", "", ast.unparse(TREE))])[2], "a test fails on anatomy.py itself"
+        for chapter, what, lives in pool.imap(survives, mutants()):
+            seen.setdefault(chapter, []).append(not lives)
             if lives:
-                print(what, flush=True)
-    print(f"{caught} of {caught + alive} mutants caught: {caught / (caught + alive):.1%}")
+                reason = REASONS.get(re.sub(r":\d+ ", "", what), "NO REASON")
+                unexplained += reason == "NO REASON"
+                print(f"{what}\n    {reason}", flush=True)
+    for chapter, caught in {**seen, "all": sum(seen.values(), [])}.items():
+        print(f"{chapter:12} {sum(caught):4} of {len(caught):4} mutants caught: {sum(caught) / len(caught):.1%}")
+    low = [name for name in ("engine", "optimizers") if name in seen and sum(seen[name]) < 0.95 * len(seen[name])]
+    sys.exit(bool(low or unexplained))
