@@ -56,8 +56,13 @@ def test_every_fault_is_undone_and_the_engine_is_the_untouched_one(name):
 
 def test_an_unknown_fault_plants_nothing():
     before = places()
-    with pytest.raises(KeyError), A.planted("mean: no such fault"):
-        pass
+    for ask in (lambda: A.planted("mean: no such fault").__enter__(),
+                lambda: A.trial("mean: no such fault")):
+        with pytest.raises(ValueError) as refusal:
+            ask()
+        assert all(name in str(refusal.value)
+                   for name in ("mean: no such fault", *A.FAULTS))
+        assert len(str(refusal.value).splitlines()) == 1
     assert places() == before
 
 
@@ -93,7 +98,7 @@ def test_each_check_is_blind_in_its_own_way():
 
 def test_the_textbook_loop_in_the_right_order_is_our_engine():
     with_ours = gradients()
-    A.FAULTS["backward: textbook"] = A.visiting()
+    A.FAULTS["backward: textbook"] = A.visiting
     try:
         with A.planted("backward: textbook"):
             textbook = gradients()
