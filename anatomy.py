@@ -1089,19 +1089,17 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # %% [markdown]
 # ## 6. One formula, four optimizers
 #
-# How far do we step, and which way? A slope says which way is up. Stochastic
-# gradient descent, SGD, steps the other way, W <- W - lr g, and forgets; it is
-# stochastic because each g comes from a few points drawn at random, a *batch*.
-# The other three remember, all with one formula, the exponentially weighted
-# average:
+# How far do we step, and which way? Stochastic gradient descent, SGD, steps
+# against the slope, W <- W - lr g, and forgets; it is stochastic because each
+# g comes from a few points drawn at random, a *batch*. The other three
+# remember, with one formula, the exponentially weighted average:
 #
-# $$ v \leftarrow \beta v + (1 - \beta) x $$
+# $$ v \leftarrow \beta v + (1 - \beta) x = v + (1 - \beta) (x - v) $$
 #
 # An x from k steps ago counts with weight (1 - beta) beta^k, so it has lost
 # half its weight after log(1/2) / log(beta) steps: 6.58 for beta = 0.9, 692.8
 # for 0.999. The weights of t steps sum to 1 - beta^t and not to 1, because v
-# starts from 0. That sum is the same average, fed with ones. (The code moves v
-# by (1 - beta)(x - v), which is the same formula.)
+# starts from 0. That sum is the same average, fed with ones.
 # %%
 class Average:
     """v <- beta v + (1 - beta) x from v = 0, and its weight, the v of x = 1.
@@ -1110,95 +1108,84 @@ class Average:
     weight starts a hair above 0, so that value / weight is 0 and not 0 / 0.
     """
     def __init__(self, beta):
-        if not 0 <= beta < 1: raise ValueError(f"a beta in [0, 1), not {beta}")
+        if not 0 <= value(beta) < 1:
+            raise ValueError(f"a beta is in [0, 1), unlike {beta}")
         self.beta, self.value, self.weight = beta, 0.0, np.finfo(float).tiny
 
-    def add(self, x, share=1.0):
+    def add(self, x, share=1):
         rate = (1 - self.beta) * share
         self.value = self.value + rate * (x - self.value)
         self.weight = self.weight + rate * (1 - self.weight)
         return self.value
 # %% [markdown]
-# Momentum averages g. RMSProp averages g^2 and divides by the root. Adam does
-# both, m with beta1 and v with beta2, and divides each by its weight, which
-# the hat says; eps keeps a division by 0 away:
+# The four differ in the direction they take. A hat says that an average is
+# divided by its weight; eps keeps a division by 0 away:
 #
 #     SGD        g
 #     Momentum   m                             m averages g
 #     RMSProp    g / (sqrt(v) + eps)           v averages g^2
-#     Adam       m_hat / (sqrt(v_hat) + eps)   both, over their weights
+#     Adam       m_hat / (sqrt(v_hat) + eps)   both, with beta1 and beta2
 #
-# One base class turns such a direction into a step. For speed it lines all
-# parameters up in one long vector, of which each `p.data` becomes a view, and
-# moves them in place; whoever gives a parameter new data is noticed, because
-# its view is gone. A graph that was built before a step remembers arrays that
-# have changed since: its time is over.
+# One base class turns a direction into a step. For speed all parameters are
+# views of one long vector, which moves in place; `settle` copies in what a
+# parameter was given since. A graph built before a step remembers arrays that
+# have changed: its time is over.
 # %%
-def flat(arrays):
-    """All their entries as one long vector."""
-    return np.concatenate([array.ravel() for array in arrays])
-
 class Optimizer:
     """What all optimizers share: parameters move by -lr * direction.
 
-    params: distinct leaf Tensors; one whose grad is None sits the step out.
-    lr: a number >= 0, or an array of them that broadcasts against each
-    parameter. A TypeError or ValueError for anything else.
+    params: distinct leaf Tensors, which keep their shapes; one whose grad is
+    None sits the step out. lr: a number >= 0, or an array of them that
+    broadcasts to each parameter. A TypeError or ValueError for anything else.
     """
     def __init__(self, params, lr, eps=0.0):
         self.params = [] if isinstance(params, Tensor) else list(params)
         if not all(isinstance(p, Tensor) and not p.edges for p in self.params):
             raise TypeError("an optimizer's parameters are leaf Tensors")
         if not self.params or len(set(self.params)) < len(self.params):
-            raise ValueError("an optimizer wants a list of parameters, at "
-                             "least one and none of them twice")
-        if not (np.all(value(lr) >= 0) and eps >= 0):
+            raise ValueError("at least one parameter, none twice, in a list")
+        if not (np.all(value(lr) >= 0) and value(eps) >= 0):
             raise ValueError(f"lr and eps are at least 0, unlike {lr}, {eps}")
-        self.lr, self.eps, self.vector = value(lr), eps, None
-        self.views = [None] * len(self.params)
+        ends = np.cumsum([p.data.size for p in self.params])
+        self.lr, self.eps, self.vector = value(lr), eps, np.zeros(ends[-1])
+        self.views = [part.reshape(p.shape) for p, part in zip(
+            self.params, np.split(self.vector, ends))]
+        for view in self.views: np.broadcast_to(self.lr, view.shape)
 
     def zero_grad(self):
         """Forget the gradients."""
         for p in self.params:
             p.grad = None
 
-    def gather(self):
-        """Line the parameters up in one vector, wherever they are by now."""
-        vector = floats(flat([p.data for p in self.params]))
-        sizes = [p.data.size for p in self.params]
-        if self.vector is not None and sizes != [v.size for v in self.views]:
-            raise ValueError(f"the parameters now have {sizes} numbers: make "
-                             "a new optimizer for them")
-        self.vector, self.views, end = vector, [], 0
-        for p in self.params:
-            start, end = end, end + p.data.size
-            p.data = vector[start:end].reshape(p.data.shape)
-            self.views.append(p.data)
+    def settle(self):
+        """Refuse what does not fit, take new data in; the numbers for a step:
+        for each entry its rate, its slope, and whether it takes part."""
+        data = [floats(p.data) for p in self.params]
+        grads = [np.zeros(view.shape) if p.grad is None else floats(p.grad)
+                 for p, view in zip(self.params, self.views)]
+        for array, view in zip(data + grads, self.views * 2):
+            if array.shape != view.shape:
+                raise ValueError(f"data or grad of shape {array.shape} for a "
+                                 f"parameter of shape {view.shape}")
+        rate = [np.broadcast_to(value(self.lr), g.shape) for g in grads]
+        rate, g, self.vector[:] = [np.concatenate(arrays, axis=None)
+                                   for arrays in (rate, grads, data)]
+        for p, view in zip(self.params, self.views):
+            p.data = view
+        has = [p.grad is not None for p in self.params]
+        return rate, g, all(has) or np.repeat(has, [v.size for v in grads])
 
     def step(self):
-        """Move every parameter that has a gradient."""
-        params, share, rate = self.params, 1.0, self.lr
-        odd = [p for p in params
-               if getattr(p.grad, "shape", None) != p.data.shape]
-        if odd:
-            share = self.share(odd)
-        if [p for p, view in zip(params, self.views) if p.data is not view]:
-            self.gather()
-        if isinstance(rate, np.ndarray):
-            rate = flat([np.broadcast_to(rate, p.shape) for p in params])
-        g = floats(flat([np.zeros(p.shape) if p.grad is None else p.grad
-                         for p in params]))
-        move = rate * self.direction(g, share)
-        self.vector -= np.where(share, move, 0.0) if odd else move
-
-    def share(self, odd):
-        """1 for the entries that have a gradient and 0 for the others."""
-        for p in odd:
-            if p.grad is not None:
-                raise ValueError(f"a gradient of shape {np.shape(p.grad)} for "
-                                 f"a parameter of shape {p.shape}")
-        return flat([np.full(p.shape, float(p.grad is not None))
-                     for p in self.params])
+        """Move what has a gradient. A step that is refused changes nothing."""
+        if type(self.lr) is float and all([
+                p.data is v and getattr(p.grad, "shape", None) == v.shape
+                for p, v in zip(self.params, self.views)]):
+            rate, share = self.lr, True
+            g = np.concatenate([p.grad.ravel() for p in self.params])
+        else:
+            rate, g, share = self.settle()
+        move = rate * self.direction(floats(g), share)
+        np.subtract(self.vector, move, self.vector, where=share)
 
 class SGD(Optimizer):
     """Stochastic gradient descent (Robbins and Monro, 1951)."""
@@ -1241,16 +1228,16 @@ class Adam(Optimizer):
 OPTIMIZERS = {rule.__name__: rule for rule in (SGD, Momentum, RMSProp, Adam)}
 # %% [markdown]
 # Adam's division by the weights is called *bias correction*. With it the first
-# step is lr * sign(g), whatever the size of g. It is often said to matter for
-# the first few steps. Let g stay constant. Without the correction the
-# direction is r(t) = (1 - beta1^t) / sqrt(1 - beta2^t) times what it is with
-# it. We feed ones to two averages and watch r.
+# step is lr * sign(g), whatever the size of g. It is said to matter for the
+# first few steps. Without it, and while g is constant, steps are too long by
+# r(t) = (1 - beta1^t) / sqrt(1 - beta2^t). We feed ones to two averages and
+# watch r:
 # %%
 def excess(steps, beta1=0.9, beta2=0.999):
     """How many times too long steps 1, 2, ... are without bias correction."""
     m, v = Average(beta1), Average(beta2)
     return np.array([m.add(1.0) / np.sqrt(v.add(1.0)) for _ in range(steps)])
-# %%
+
 if __name__ == "__main__" and wanted("optimizers"):
     assert abs(0.9 ** 6.58 - 0.5) < 1e-3 and abs(0.999 ** 692.8 - 0.5) < 1e-4
     r = excess(2000)
@@ -1260,10 +1247,7 @@ if __name__ == "__main__" and wanted("optimizers"):
     print("below 2 from step {} on, below 1.1 from {} on".format(*below))
     assert abs(r[0] - 0.1 / np.sqrt(0.001)) < 1e-9 and below == [288, 1751]
     assert r.argmax() + 1 == 12 and abs(r.max() - 6.57) < 0.005
-    w, first = Tensor([1.0, 1.0]), excess(1, beta1=0.0, beta2=0.99)[0]
-    w.grad = np.array([1e-3, -1e3])
-    Adam([w], lr=0.1).step()
-    assert np.allclose(w.data, [0.9, 1.1], atol=1e-5)    # lr * sign(g)
+    first = excess(1, beta1=0.0, beta2=0.99)[0]
     print(f"RMSProp, which has no correction, starts with {first:.1f} lr")
     assert abs(first - 10) < 1e-9 and abs(excess(1, .9, .95)[0] - .447) < 5e-4
 # %% [markdown]
@@ -1271,12 +1255,31 @@ if __name__ == "__main__" and wanted("optimizers"):
 # falls below 1.1 only at step 1751. With beta2 = 0.95, as in recipes for
 # language models, r starts at 0.447: the first steps are too short.
 #
-# Momentum comes in two forms. Ours is an average. PyTorch's is a sum, u <- mu
-# u + g, its mu our beta, which is 1 / (1 - mu) times ours: with mu = 0.9, ten
-# times the step for the same lr. Give ours lr / (1 - mu), and the paths are
-# one. Whether momentum helps is another matter. We try it in a bowl 100 times
-# steeper along one axis than along the other, each method at its best rate
-# (Polyak, 1964).
+# Our Momentum is an average. PyTorch's is a sum, u <- mu u + g, its mu our
+# beta: 1 / (1 - mu) times ours, ten times for mu = 0.9. Give ours lr / (1 -
+# mu), and the paths are one. Whether momentum helps is another matter. We try
+# it in a bowl 100 times steeper along one axis than along the other, each
+# method at its best rate (Polyak, 1964).
+# %% tags=["fold"]
+COLORS = dict(zip(OPTIMIZERS, (BLUE, ORANGE, GREEN, PURPLE)))
+LINES = dict(zip(OPTIMIZERS, (":", "--", "-.", "-")))
+
+def draw_optimizers(axes, r, *paths):
+    """Above, how many times too long Adam's steps are without bias correction:
+    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, 40 steps in a
+    steep bowl: SGD zigzags, Momentum swings wider and arrives."""
+    above, below = axes
+    above.semilogx(np.arange(1, len(r) + 1), r, color=COLORS["Adam"])
+    for t in (1, 12, 1000):
+        above.plot(t, r[t-1], "o", color=COLORS["Adam"])
+        above.text(t * 1.3, r[t-1] + 0.1, f"{r[t-1]:.2f}")
+    for name, path in zip(OPTIMIZERS, paths):
+        below.plot(*path[:40].T, ".-", color=COLORS[name], lw=0.8)
+        below.text(1.03, path[1, 1], name, color=COLORS[name], va="center")
+    above.set(xlabel="step t", ylim=(0, 7.8),
+              title="r(t), too long without correction")
+    below.set(xlabel="gentle axis", ylabel="steep axis", xlim=(-0.05, 1.5),
+              title="40 steps in a bowl")
 # %%
 STEEP = np.array([1.0, 100.0])
 
@@ -1285,54 +1288,23 @@ def bowl_path(optimizer, steps, **settings):
     w = Tensor([1.0, 1.0])
     rule, path = optimizer([w], **settings), [w.data]
     for _ in range(steps):
-        rule.zero_grad()
-        (w * w * STEEP / 2).sum().backward()
+        w.grad = STEEP * w.data
         rule.step()
         path.append(w.data.copy())
     return np.array(path)
 
-def summed_momentum(steps, lr, mu):
-    """The same with u <- mu u + g, written out."""
-    path, u = [np.ones(2)], 0.0
-    for _ in range(steps):
-        u = mu * u + STEEP * path[-1]
-        path.append(path[-1] - lr * u)
-    return np.array(path)
-
-def steps_to(path, part=1e-6):
-    """Steps until the distance to the bottom stays below this part of it."""
-    distance = np.hypot(*path.T)
-    return int(np.flatnonzero(distance > part * distance[0])[-1]) + 1
-
-COLORS = dict(zip(OPTIMIZERS, (BLUE, ORANGE, GREEN, PURPLE)))
-LINES = dict(zip(OPTIMIZERS, (":", "--", "-.", "-")))
-# %% tags=["fold"]
-def draw_optimizers(axes, r, plain, averaged):
-    """Above, how many times too long Adam's steps are without bias correction:
-    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, 40 steps in a
-    steep bowl: SGD zigzags, Momentum swings wider and arrives."""
-    axes[0].semilogx(np.arange(1, len(r) + 1), r, color=COLORS["Adam"])
-    axes[0].axhline(1, color=INK, lw=0.7)
-    for t in (1, 12, 1000):
-        axes[0].plot(t, r[t-1], "o", color=COLORS["Adam"])
-        axes[0].text(t * 1.3, r[t-1] + 0.1, f"{r[t-1]:.2f}")
-    for name, path in ("SGD", plain), ("Momentum", averaged):
-        axes[1].plot(*path[:40].T, ".-", color=COLORS[name], lw=0.8)
-        axes[1].text(1.03, path[1, 1], name, color=COLORS[name], va="center")
-    axes[0].set(xlabel="step t", title="r(t), too long without correction",
-                ylim=(0, 7.8))
-    axes[1].set(xlabel="gentle axis", ylabel="steep axis",
-                title="40 steps in a bowl", xlim=(-0.05, 1.5),
-                xticks=[0, 0.5, 1])
-# %%
 if __name__ == "__main__" and wanted("optimizers"):
-    mu, lr = (9 / 11) ** 2, (2 / 11) ** 2       # Polyak's, for 1 and 100
+    mu, lr, u = (9 / 11) ** 2, (2 / 11) ** 2, 0.0   # Polyak's, for 1 and 100
     plain = bowl_path(SGD, 1000, lr=2 / 101)
     averaged = bowl_path(Momentum, 1000, lr=lr / (1 - mu), beta=mu)
-    assert abs(averaged - summed_momentum(1000, lr, mu)).max() < 1e-12
-    print("\nsteps to come a million times closer to the bottom:",
-          f"SGD {steps_to(plain)}, Momentum {steps_to(averaged)}")
-    assert steps_to(plain) == 691 and steps_to(averaged) < 691 / 7
+    for here, after in zip(averaged, averaged[1:]):
+        u = mu * u + STEEP * here                   # PyTorch's sum
+        assert abs(here - lr * u - after).max() < 1e-12
+    far = np.linalg.norm([plain, averaged], axis=-1) > 1e-6 * np.sqrt(2)
+    steps = [np.flatnonzero(path)[-1] + 1 for path in far]
+    print("\nsteps to come a million times closer to the bottom: "
+          "SGD {}, Momentum {}".format(*steps))
+    assert steps[0] == 691 and steps[1] < 691 / 7
     picture("optimizers", draw_optimizers, r, plain, averaged, grid=(2, 1),
             size=(4.9, 4.4))
 # %% [markdown]
