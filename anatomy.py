@@ -1315,9 +1315,8 @@ if __name__ == "__main__" and wanted("optimizers"):
 #
 # Can any of the four untangle this? Two arms of 150 points wind around each
 # other, nearly once and a half. No line separates them, and no single bend
-# does. The recipe is complete: data, initial weights and batches have their
-# own streams of random numbers, three for each random seed (no relation to
-# `backward`'s).
+# does. Data, initial weights and batches have their own streams of random
+# numbers, three for each random seed (no relation to `backward`'s).
 # %%
 def spiral(seed=1):
     """Two noisy arms: X of shape (300, 2), labels y of shape (300, 1)."""
@@ -1334,14 +1333,14 @@ def weights(seed=1, hidden=64):
     return (rng.standard_normal((2, hidden)) * np.sqrt(2 / 2),
             rng.standard_normal((hidden, 1)) * np.sqrt(2 / hidden))
 
-def batches(seed, steps, size=32):
+def batches(seed, steps, size=32, points=300):
     """For each step, the numbers of the points in its batch."""
-    return np.random.default_rng([seed, 2]).integers(0, 300, (steps, size))
+    return np.random.default_rng([seed, 2]).integers(0, points, (steps, size))
 # %% [markdown]
 # The network has 2 inputs, 64 hidden units with relu, and 1 logit. We will
-# want many of them, for several seeds and rates, so arrays may have leading
-# axes that run over networks. Nothing changes for that: `@`, `+` and relu
-# broadcast. Only the loss, a mean over everything, has to be told.
+# want many of them, for several seeds and rates, on leading axes of all
+# arrays. Nothing changes for that: `@`, `+` and relu broadcast. Only the loss,
+# a mean over everything, has to be told.
 # %%
 class MLP:
     """A multilayer perceptron, relu(X W1 + b1) W2 + b2.
@@ -1350,7 +1349,7 @@ class MLP:
     """
     def __init__(self, W1, W2):
         self.params = [Tensor(a) for W in (W1, W2)
-                       for a in (W, np.zeros(W.shape[:-2] + (1, W.shape[-1])))]
+                       for a in (W, np.zeros_like(W[..., :1, :]))]
 
     def hidden(self, X):
         W1, b1, _, _ = self.params
@@ -1363,8 +1362,7 @@ class MLP:
 def score(model, X, y):
     """Loss and accuracy on X, for each network of the model."""
     z = model(X).data
-    if np.shape(y)[-1:] != (1,):
-        raise ValueError(f"labels are of shape (N, 1), not {np.shape(y)}")
+    y = np.broadcast_to(y, z.shape)     # (N,) would stretch z, and is refused
     return np.array([(softplus(z) - y * z).mean(axis=(-2, -1)),
                      ((z > 0) == (y > 0.5)).mean(axis=(-2, -1))])
 
@@ -1382,12 +1380,6 @@ class Run:
         return np.median([seen for step, seen in self.watched.items()
                           if step > len(self.losses) - 200], axis=0)
 
-def stacked(seeds, steps, data):
-    """Data, weights and batches for every seed, in arrays with seeds' axes."""
-    drawn = zip(*((*data(seed), *weights(seed), batches(seed, steps))
-                  for seed in np.ravel(seeds)))
-    return [np.reshape(a, np.shape(seeds) + np.shape(a[0])) for a in drawn]
-
 def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral, **kw):
     """Train a network for each seed and rate, all of them in one graph.
 
@@ -1395,44 +1387,37 @@ def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral, **kw):
     that broadcasts against seeds. watch: steps after which to score, besides
     every tenth of the last 200. kw: for the optimizer. Returns a Run.
     """
-    X, y, W1, W2, order = stacked(seeds, steps, data)
-    nets = np.broadcast_shapes(np.shape(seeds), np.shape(lr)[:-2])
-    model = MLP(*(np.broadcast_to(W, nets + W.shape[-2:]) for W in (W1, W2)))
-    rule, losses, watched = optimizer(model.params, lr, **kw), [], {}
-    points, labels = X.reshape(-1, 2), y.reshape(-1, 1)    # of all seeds
-    first = np.arange(0, len(points), X.shape[-2])         # of each seed
-    order = order + first.reshape(np.shape(seeds) + (1, 1))
-    for t in progress(range(1, steps + 1), optimizer.__name__):
-        z = model(points[order[..., t - 1, :]])
-        answers = np.broadcast_to(labels[order[..., t - 1, :]], z.shape)
+    if not (np.size(seeds) and steps > 0):
+        raise ValueError(f"no seed in {seeds}, or no step in {steps}")
+    drawn, shape = [], np.shape(seeds)
+    for seed in np.ravel(seeds):
+        X, y = data(seed)
+        order = batches(seed, steps, points=len(X))
+        drawn.append((X, y, *weights(seed), X[order], y[order]))
+    nets = np.broadcast_shapes(shape, np.shape(lr)[:-2])
+    X, y, W1, W2, *batch = (
+        np.broadcast_to(np.reshape(a, shape + a[0].shape), nets + a[0].shape)
+        for a in zip(*drawn))
+    batch = [np.moveaxis(a, len(nets), 0) for a in batch]    # steps first
+    model, losses, watched = MLP(W1, W2), [], {}
+    rule = optimizer(model.params, lr, **kw)
+    watch = {*watch, *range(steps, steps - 200, -10)}
+    turns = progress(range(1, steps + 1), optimizer.__name__)
+    for t, points, labels in zip(turns, *batch):
         rule.zero_grad()
-        loss = bce_with_logits(z, answers)
+        loss = bce_with_logits(model(points), labels)
         loss.backward(prod(nets))       # the sum of the networks' own means
         rule.step()
         losses.append(loss.data)
-        if t in watch or t > steps - 200 and (steps - t) % 10 == 0:
-            watched[t] = score(model, X, y)
+        if t in watch: watched[t] = score(model, X, y)
     return Run(model, (X, y), np.array(losses), watched)
 # %% [markdown]
 # Before a long run, three checks that take no time. There are as many
 # parameters as we think; a network that knows nothing pays somewhat more than
 # log 2 = 0.69 a point; four points are learned by heart.
-# %%
-def four_points(seed):
-    """Four points of the spiral, 75 times each."""
-    return [np.repeat(a[[40, 120, 190, 270]], 75, 0) for a in spiral(seed)]
-# %%
-if __name__ == "__main__" and wanted("spiral"):
-    fresh = MLP(*weights())
-    size = sum(p.data.size for p in fresh.params)
-    start = score(fresh, *spiral())
-    by_heart = train(Adam, steps=200, data=four_points).final()
-    print(f"{size} parameters, loss at the start {start[0]:.2f}\n"
-          f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
-    assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
-# %% [markdown]
-# The four start from the same weights, with the same batches, lr 0.1, 2000
-# steps of 32 points. The loss of the fast ones jumps to the end, and one
+#
+# Then the four start from the same weights, with the same batches, lr 0.1,
+# 2000 steps of 32 points. The loss of the fast ones jumps to the end, and one
 # number at the last step would be luck; we report the median over the last 200
 # steps.
 # %% tags=["fold"]
@@ -1440,13 +1425,12 @@ def draw_regions(axes, runs):
     """The two spirals over the regions that each optimizer's network assigns
     to them: one bent boundary across the plane for SGD and Momentum, spiral
     bands for RMSProp and Adam."""
-    side = np.linspace(-2.4, 2.4, 120)
-    plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    side, colors = np.linspace(-2.4, 2.4, 120), (BLUE, ORANGE)
+    plane = np.stack(np.meshgrid(side, side), axis=-1)
     for ax, (name, run) in zip(axes.flat, runs.items()):
-        ax.contourf(side, side, run.model(plane).data.reshape(120, 120) > 0,
-                    levels=[-1, 0.5, 2], alpha=0.25, colors=[BLUE, ORANGE])
-        for arm, mark, color in zip(np.split(run.data[0], 2), "ox",
-                                    (BLUE, ORANGE)):
+        ax.contourf(side, side, run.model(plane).data[..., 0] > 0,
+                    levels=[-1, 0.5, 2], alpha=0.25, colors=colors)
+        for arm, mark, color in zip(np.split(run.data[0], 2), "ox", colors):
             ax.plot(*arm.T, mark, ms=1.6, color=color)
         ax.set(title=f"{name} {run.final()[1]:.0%}", aspect="equal")
         ax.axis("off")
@@ -1459,26 +1443,32 @@ def draw_curves(axes, runs):
         mean = Average(0.98)
         smooth = [mean.add(x) / mean.weight for x in run.losses]
         for ax, y in zip(axes, (run.losses, smooth)):
-            ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8)
-        axes[1].text(2040, smooth[-1], name, color=COLORS[name], va=dict(
-            SGD="top", Momentum="bottom").get(name, "center"))
-    axes[0].set(title="loss of each batch", xlim=(0, 2600), xticks=[])
-    axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(0, 2600),
-                xticks=[0, 500, 1000, 1500, 2000])
+            ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8, label=name)
+    axes[0].set(title="loss of each batch", xticks=[])
+    axes[1].set(title="smoothed, beta 0.98", xlabel="step")
+    axes[1].legend(frameon=False, ncols=2)
 # %%
 if __name__ == "__main__" and wanted("spiral"):
+    fresh = MLP(*weights())
+    size = sum(p.data.size for p in fresh.params)
+    start = score(fresh, *spiral())
+    by_heart = train(Adam, steps=200, data=lambda seed: [
+        a[[40, 120, 190, 270]] for a in spiral(seed)]).final()
+    print(f"{size} parameters, loss at the start {start[0]:.2f}\n"
+          f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
+    assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
+
     runs = {name: train(rule) for name, rule in OPTIMIZERS.items()}
     final = {name: run.final() for name, run in runs.items()}
     table("spiral", ("optimizer", "loss", "accuracy"), *(
-        (name, f"{loss:.2f}", f"{right:.0%}")
-        for name, (loss, right) in final.items()))
+        (k, f"{end[0]:.2f}", f"{end[1]:.0%}") for k, end in final.items()))
     assert max(final["SGD"][1], final["Momentum"][1]) < 0.75
     assert min(final["RMSProp"][1], final["Adam"][1]) > 0.95
-    spike = {name: run.losses[:50].max() for name, run in runs.items()}
+    spike = [runs[name].losses[:50].max() for name in ("RMSProp", "Adam")]
     patient = train(SGD, steps=12000).final()
-    print(f"\nRMSProp's worst batch in 50 steps: {spike['RMSProp']:.0f}\n"
+    print(f"\nRMSProp's worst batch in 50 steps: {spike[0]:.0f}\n"
           f"SGD after 12000 steps: {patient[0]:.2f}, {patient[1]:.0%}")
-    assert spike["RMSProp"] > 7 > 3 > spike["Adam"] and patient[1] > 0.95
+    assert spike[0] > 7 > 3 > spike[1] and patient[1] > 0.95
     picture("spiral", draw_regions, runs, size=(4.9, 5), grid=(2, 2))
     picture("curves", draw_curves, runs, size=(4.9, 4.8), grid=(2, 1))
 # %% [markdown]
@@ -1486,37 +1476,34 @@ if __name__ == "__main__" and wanted("spiral"):
 # plane. The smoothed curves are chapter 6's average of the raw ones. RMSProp
 # begins with a jump: its first step of 10 lr, and what that sets off. SGD and
 # Momentum lie on one another: an average of noisy slopes is shorter than one
-# of them, but goes as far in the end. They are not unable, they are slow, as
-# the 12000 steps show.
+# of them, but goes as far in the end. They are slow and not unable, as the
+# 12000 steps show.
 #
 # Last, bias correction in a real run. With it each coordinate of Adam's first
 # step is lr g / |g|, and its length lr sqrt(257) = 1.6031. Without it the step
 # is 3.16 times longer. A little less of both, which eps takes.
-# %%
-def corrected_or_not(seeds=1, steps=200):
-    """Adam with and without bias correction: {label: (first step, Run)}."""
-    found, start = {}, MLP(*weights()).params
-    for label, on in ("with", True), ("without", False):
-        after = train(Adam, steps=1, bias_correction=on).model.params
-        length = np.sqrt(sum(np.sum((p.data - q.data) ** 2)
-                             for p, q in zip(after, start)))
-        found[label] = length, train(Adam, seeds, steps=steps,
-                                     watch=range(1, 51), bias_correction=on)
-    return found
 # %% tags=["fold"]
-def draw_correction(ax, found):
+def draw_correction(ax, *runs):
     """Loss on all points over the first 50 steps of Adam. Without bias
     correction it starts at more than twice the loss and ends up ahead."""
-    for (label, (_, run)), style in zip(found.items(), ("-", ":")):
+    for run, style, label in zip(runs, "-:", ("with", "without")):
         losses = [run.watched[t][0] for t in range(1, 51)]
-        ax.plot(range(1, 51), losses, style, color=COLORS["Adam"])
-        ax.text(*((5, 0.4) if style == "-" else (7, 1.4)),
-                f"{label} correction", color=COLORS["Adam"])
+        ax.plot(range(1, 51), losses, style, color=COLORS["Adam"],
+                label=f"{label} correction")
     ax.set(xlabel="step", ylabel="loss on all points", ylim=(0, None))
+    ax.legend(frameon=False)
 # %%
+def corrected(on):
+    """Adam with or without correction: the length of its first step, a Run."""
+    once = train(Adam, steps=1, bias_correction=on).model.params
+    moves = [p.data - q.data for p, q in zip(once, MLP(*weights()).params)]
+    return (np.linalg.norm(np.concatenate(moves, axis=None)),
+            train(Adam, steps=200, watch=range(1, 51), bias_correction=on))
+
 if __name__ == "__main__" and wanted("spiral"):
-    found, steps = corrected_or_not(), (1, 10, 50, 200)
-    (one, on), (three, off) = found.values()
+    (one, on), (three, off) = map(corrected, (True, False))
+    picture("correction", draw_correction, on, off, size=(4.9, 2.4))
+    steps = (1, 10, 50, 200)
     on, off = ({t: run.watched[t][0] for t in steps} for run in (on, off))
     print()
     table("correction", ("Adam", "first step", *(f"loss {t}" for t in steps)),
@@ -1524,12 +1511,10 @@ if __name__ == "__main__" and wanted("spiral"):
           ("without", f"{three:.2f}", *(f"{off[t]:.3f}" for t in steps)))
     assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and 3.1 < three / one < 3.163
     assert off[1] > 2 * on[1] and off[50] < on[50] and off[200] > on[200]
-    picture("correction", draw_correction, found, size=(4.9, 2.4))
 # %% [markdown]
 # The loss more than doubles at once. By step 50 the uncorrected run is
-# *ahead*, by step 200 it is behind; chapter 10 has five seeds of this. What
-# the correction buys is not speed but first steps of the length that lr asks
-# for.
+# *ahead*, by step 200 it is behind; chapter 10 has five seeds of this. The
+# correction buys no speed, but first steps of the length that lr asks for.
 #
 # All of this is one seed at one rate, and we come back to that. First: we
 # trusted every slope because one check said so. Who checks the check?
