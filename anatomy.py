@@ -1089,19 +1089,17 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # %% [markdown]
 # ## 6. One formula, four optimizers
 #
-# How far do we step, and which way? A slope says which way is up. Stochastic
-# gradient descent, SGD, steps the other way, W <- W - lr g, and forgets; it is
-# stochastic because each g comes from a few points drawn at random, a *batch*.
-# The other three remember, all with one formula, the exponentially weighted
-# average:
+# How far do we step, and which way? Stochastic gradient descent, SGD, steps
+# against the slope, W <- W - lr g, and forgets; it is stochastic because each
+# g comes from a few points drawn at random, a *batch*. The other three
+# remember, with one formula, the exponentially weighted average:
 #
-# $$ v \leftarrow \beta v + (1 - \beta) x $$
+# $$ v \leftarrow \beta v + (1 - \beta) x = v + (1 - \beta) (x - v) $$
 #
 # An x from k steps ago counts with weight (1 - beta) beta^k, so it has lost
 # half its weight after log(1/2) / log(beta) steps: 6.58 for beta = 0.9, 692.8
 # for 0.999. The weights of t steps sum to 1 - beta^t and not to 1, because v
-# starts from 0. That sum is the same average, fed with ones. (The code moves v
-# by (1 - beta)(x - v), which is the same formula.)
+# starts from 0. That sum is the same average, fed with ones.
 # %%
 class Average:
     """v <- beta v + (1 - beta) x from v = 0, and its weight, the v of x = 1.
@@ -1110,95 +1108,84 @@ class Average:
     weight starts a hair above 0, so that value / weight is 0 and not 0 / 0.
     """
     def __init__(self, beta):
-        if not 0 <= beta < 1: raise ValueError(f"a beta in [0, 1), not {beta}")
+        if not 0 <= value(beta) < 1:
+            raise ValueError(f"a beta is in [0, 1), unlike {beta}")
         self.beta, self.value, self.weight = beta, 0.0, np.finfo(float).tiny
 
-    def add(self, x, share=1.0):
+    def add(self, x, share=1):
         rate = (1 - self.beta) * share
         self.value = self.value + rate * (x - self.value)
         self.weight = self.weight + rate * (1 - self.weight)
         return self.value
 # %% [markdown]
-# Momentum averages g. RMSProp averages g^2 and divides by the root. Adam does
-# both, m with beta1 and v with beta2, and divides each by its weight, which
-# the hat says; eps keeps a division by 0 away:
+# The four differ in the direction they take. A hat says that an average is
+# divided by its weight; eps keeps a division by 0 away:
 #
 #     SGD        g
 #     Momentum   m                             m averages g
 #     RMSProp    g / (sqrt(v) + eps)           v averages g^2
-#     Adam       m_hat / (sqrt(v_hat) + eps)   both, over their weights
+#     Adam       m_hat / (sqrt(v_hat) + eps)   both, with beta1 and beta2
 #
-# One base class turns such a direction into a step. For speed it lines all
-# parameters up in one long vector, of which each `p.data` becomes a view, and
-# moves them in place; whoever gives a parameter new data is noticed, because
-# its view is gone. A graph that was built before a step remembers arrays that
-# have changed since: its time is over.
+# One base class turns a direction into a step. For speed all parameters are
+# views of one long vector, which moves in place; `settle` copies in what a
+# parameter was given since. A graph built before a step remembers arrays that
+# have changed: its time is over.
 # %%
-def flat(arrays):
-    """All their entries as one long vector."""
-    return np.concatenate([array.ravel() for array in arrays])
-
 class Optimizer:
     """What all optimizers share: parameters move by -lr * direction.
 
-    params: distinct leaf Tensors; one whose grad is None sits the step out.
-    lr: a number >= 0, or an array of them that broadcasts against each
-    parameter. A TypeError or ValueError for anything else.
+    params: distinct leaf Tensors, which keep their shapes; one whose grad is
+    None sits the step out. lr: a number >= 0, or an array of them that
+    broadcasts to each parameter. A TypeError or ValueError for anything else.
     """
     def __init__(self, params, lr, eps=0.0):
         self.params = [] if isinstance(params, Tensor) else list(params)
         if not all(isinstance(p, Tensor) and not p.edges for p in self.params):
             raise TypeError("an optimizer's parameters are leaf Tensors")
         if not self.params or len(set(self.params)) < len(self.params):
-            raise ValueError("an optimizer wants a list of parameters, at "
-                             "least one and none of them twice")
-        if not (np.all(value(lr) >= 0) and eps >= 0):
+            raise ValueError("at least one parameter, none twice, in a list")
+        if not (np.all(value(lr) >= 0) and value(eps) >= 0):
             raise ValueError(f"lr and eps are at least 0, unlike {lr}, {eps}")
-        self.lr, self.eps, self.vector = value(lr), eps, None
-        self.views = [None] * len(self.params)
+        ends = np.cumsum([p.data.size for p in self.params])
+        self.lr, self.eps, self.vector = value(lr), eps, np.zeros(ends[-1])
+        self.views = [part.reshape(p.shape) for p, part in zip(
+            self.params, np.split(self.vector, ends))]
+        for view in self.views: np.broadcast_to(self.lr, view.shape)
 
     def zero_grad(self):
         """Forget the gradients."""
         for p in self.params:
             p.grad = None
 
-    def gather(self):
-        """Line the parameters up in one vector, wherever they are by now."""
-        vector = floats(flat([p.data for p in self.params]))
-        sizes = [p.data.size for p in self.params]
-        if self.vector is not None and sizes != [v.size for v in self.views]:
-            raise ValueError(f"the parameters now have {sizes} numbers: make "
-                             "a new optimizer for them")
-        self.vector, self.views, end = vector, [], 0
-        for p in self.params:
-            start, end = end, end + p.data.size
-            p.data = vector[start:end].reshape(p.data.shape)
-            self.views.append(p.data)
+    def settle(self):
+        """Refuse what does not fit, take new data in; the numbers for a step:
+        for each entry its rate, its slope, and whether it takes part."""
+        data = [floats(p.data) for p in self.params]
+        grads = [np.zeros(view.shape) if p.grad is None else floats(p.grad)
+                 for p, view in zip(self.params, self.views)]
+        for array, view in zip(data + grads, self.views * 2):
+            if array.shape != view.shape:
+                raise ValueError(f"data or grad of shape {array.shape} for a "
+                                 f"parameter of shape {view.shape}")
+        rate = [np.broadcast_to(value(self.lr), g.shape) for g in grads]
+        rate, g, self.vector[:] = [np.concatenate(arrays, axis=None)
+                                   for arrays in (rate, grads, data)]
+        for p, view in zip(self.params, self.views):
+            p.data = view
+        has = [p.grad is not None for p in self.params]
+        return rate, g, all(has) or np.repeat(has, [v.size for v in grads])
 
     def step(self):
-        """Move every parameter that has a gradient."""
-        params, share, rate = self.params, 1.0, self.lr
-        odd = [p for p in params
-               if getattr(p.grad, "shape", None) != p.data.shape]
-        if odd:
-            share = self.share(odd)
-        if [p for p, view in zip(params, self.views) if p.data is not view]:
-            self.gather()
-        if isinstance(rate, np.ndarray):
-            rate = flat([np.broadcast_to(rate, p.shape) for p in params])
-        g = floats(flat([np.zeros(p.shape) if p.grad is None else p.grad
-                         for p in params]))
-        move = rate * self.direction(g, share)
-        self.vector -= np.where(share, move, 0.0) if odd else move
-
-    def share(self, odd):
-        """1 for the entries that have a gradient and 0 for the others."""
-        for p in odd:
-            if p.grad is not None:
-                raise ValueError(f"a gradient of shape {np.shape(p.grad)} for "
-                                 f"a parameter of shape {p.shape}")
-        return flat([np.full(p.shape, float(p.grad is not None))
-                     for p in self.params])
+        """Move what has a gradient. A step that is refused changes nothing."""
+        if type(self.lr) is float and all([
+                p.data is v and getattr(p.grad, "shape", None) == v.shape
+                for p, v in zip(self.params, self.views)]):
+            rate, share = self.lr, True
+            g = np.concatenate([p.grad.ravel() for p in self.params])
+        else:
+            rate, g, share = self.settle()
+        move = rate * self.direction(floats(g), share)
+        np.subtract(self.vector, move, self.vector, where=share)
 
 class SGD(Optimizer):
     """Stochastic gradient descent (Robbins and Monro, 1951)."""
@@ -1241,16 +1228,16 @@ class Adam(Optimizer):
 OPTIMIZERS = {rule.__name__: rule for rule in (SGD, Momentum, RMSProp, Adam)}
 # %% [markdown]
 # Adam's division by the weights is called *bias correction*. With it the first
-# step is lr * sign(g), whatever the size of g. It is often said to matter for
-# the first few steps. Let g stay constant. Without the correction the
-# direction is r(t) = (1 - beta1^t) / sqrt(1 - beta2^t) times what it is with
-# it. We feed ones to two averages and watch r.
+# step is lr * sign(g), whatever the size of g. It is said to matter for the
+# first few steps. Without it, and while g is constant, steps are too long by
+# r(t) = (1 - beta1^t) / sqrt(1 - beta2^t). We feed ones to two averages and
+# watch r:
 # %%
 def excess(steps, beta1=0.9, beta2=0.999):
     """How many times too long steps 1, 2, ... are without bias correction."""
     m, v = Average(beta1), Average(beta2)
     return np.array([m.add(1.0) / np.sqrt(v.add(1.0)) for _ in range(steps)])
-# %%
+
 if __name__ == "__main__" and wanted("optimizers"):
     assert abs(0.9 ** 6.58 - 0.5) < 1e-3 and abs(0.999 ** 692.8 - 0.5) < 1e-4
     r = excess(2000)
@@ -1260,10 +1247,7 @@ if __name__ == "__main__" and wanted("optimizers"):
     print("below 2 from step {} on, below 1.1 from {} on".format(*below))
     assert abs(r[0] - 0.1 / np.sqrt(0.001)) < 1e-9 and below == [288, 1751]
     assert r.argmax() + 1 == 12 and abs(r.max() - 6.57) < 0.005
-    w, first = Tensor([1.0, 1.0]), excess(1, beta1=0.0, beta2=0.99)[0]
-    w.grad = np.array([1e-3, -1e3])
-    Adam([w], lr=0.1).step()
-    assert np.allclose(w.data, [0.9, 1.1], atol=1e-5)    # lr * sign(g)
+    first = excess(1, beta1=0.0, beta2=0.99)[0]
     print(f"RMSProp, which has no correction, starts with {first:.1f} lr")
     assert abs(first - 10) < 1e-9 and abs(excess(1, .9, .95)[0] - .447) < 5e-4
 # %% [markdown]
@@ -1271,12 +1255,31 @@ if __name__ == "__main__" and wanted("optimizers"):
 # falls below 1.1 only at step 1751. With beta2 = 0.95, as in recipes for
 # language models, r starts at 0.447: the first steps are too short.
 #
-# Momentum comes in two forms. Ours is an average. PyTorch's is a sum, u <- mu
-# u + g, its mu our beta, which is 1 / (1 - mu) times ours: with mu = 0.9, ten
-# times the step for the same lr. Give ours lr / (1 - mu), and the paths are
-# one. Whether momentum helps is another matter. We try it in a bowl 100 times
-# steeper along one axis than along the other, each method at its best rate
-# (Polyak, 1964).
+# Our Momentum is an average. PyTorch's is a sum, u <- mu u + g, its mu our
+# beta: 1 / (1 - mu) times ours, ten times for mu = 0.9. Give ours lr / (1 -
+# mu), and the paths are one. Whether momentum helps is another matter. We try
+# it in a bowl 100 times steeper along one axis than along the other, each
+# method at its best rate (Polyak, 1964).
+# %% tags=["fold"]
+COLORS = dict(zip(OPTIMIZERS, (BLUE, ORANGE, GREEN, PURPLE)))
+LINES = dict(zip(OPTIMIZERS, (":", "--", "-.", "-")))
+
+def draw_optimizers(axes, r, *paths):
+    """Above, how many times too long Adam's steps are without bias correction:
+    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, 40 steps in a
+    steep bowl: SGD zigzags, Momentum swings wider and arrives."""
+    above, below = axes
+    above.semilogx(np.arange(1, len(r) + 1), r, color=COLORS["Adam"])
+    for t in (1, 12, 1000):
+        above.plot(t, r[t-1], "o", color=COLORS["Adam"])
+        above.text(t * 1.3, r[t-1] + 0.1, f"{r[t-1]:.2f}")
+    for name, path in zip(OPTIMIZERS, paths):
+        below.plot(*path[:40].T, ".-", color=COLORS[name], lw=0.8)
+        below.text(1.03, path[1, 1], name, color=COLORS[name], va="center")
+    above.set(xlabel="step t", ylim=(0, 7.8),
+              title="r(t), too long without correction")
+    below.set(xlabel="gentle axis", ylabel="steep axis", xlim=(-0.05, 1.5),
+              title="40 steps in a bowl")
 # %%
 STEEP = np.array([1.0, 100.0])
 
@@ -1285,54 +1288,23 @@ def bowl_path(optimizer, steps, **settings):
     w = Tensor([1.0, 1.0])
     rule, path = optimizer([w], **settings), [w.data]
     for _ in range(steps):
-        rule.zero_grad()
-        (w * w * STEEP / 2).sum().backward()
+        w.grad = STEEP * w.data
         rule.step()
         path.append(w.data.copy())
     return np.array(path)
 
-def summed_momentum(steps, lr, mu):
-    """The same with u <- mu u + g, written out."""
-    path, u = [np.ones(2)], 0.0
-    for _ in range(steps):
-        u = mu * u + STEEP * path[-1]
-        path.append(path[-1] - lr * u)
-    return np.array(path)
-
-def steps_to(path, part=1e-6):
-    """Steps until the distance to the bottom stays below this part of it."""
-    distance = np.hypot(*path.T)
-    return int(np.flatnonzero(distance > part * distance[0])[-1]) + 1
-
-COLORS = dict(zip(OPTIMIZERS, (BLUE, ORANGE, GREEN, PURPLE)))
-LINES = dict(zip(OPTIMIZERS, (":", "--", "-.", "-")))
-# %% tags=["fold"]
-def draw_optimizers(axes, r, plain, averaged):
-    """Above, how many times too long Adam's steps are without bias correction:
-    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, 40 steps in a
-    steep bowl: SGD zigzags, Momentum swings wider and arrives."""
-    axes[0].semilogx(np.arange(1, len(r) + 1), r, color=COLORS["Adam"])
-    axes[0].axhline(1, color=INK, lw=0.7)
-    for t in (1, 12, 1000):
-        axes[0].plot(t, r[t-1], "o", color=COLORS["Adam"])
-        axes[0].text(t * 1.3, r[t-1] + 0.1, f"{r[t-1]:.2f}")
-    for name, path in ("SGD", plain), ("Momentum", averaged):
-        axes[1].plot(*path[:40].T, ".-", color=COLORS[name], lw=0.8)
-        axes[1].text(1.03, path[1, 1], name, color=COLORS[name], va="center")
-    axes[0].set(xlabel="step t", title="r(t), too long without correction",
-                ylim=(0, 7.8))
-    axes[1].set(xlabel="gentle axis", ylabel="steep axis",
-                title="40 steps in a bowl", xlim=(-0.05, 1.5),
-                xticks=[0, 0.5, 1])
-# %%
 if __name__ == "__main__" and wanted("optimizers"):
-    mu, lr = (9 / 11) ** 2, (2 / 11) ** 2       # Polyak's, for 1 and 100
+    mu, lr, u = (9 / 11) ** 2, (2 / 11) ** 2, 0.0   # Polyak's, for 1 and 100
     plain = bowl_path(SGD, 1000, lr=2 / 101)
     averaged = bowl_path(Momentum, 1000, lr=lr / (1 - mu), beta=mu)
-    assert abs(averaged - summed_momentum(1000, lr, mu)).max() < 1e-12
-    print("\nsteps to come a million times closer to the bottom:",
-          f"SGD {steps_to(plain)}, Momentum {steps_to(averaged)}")
-    assert steps_to(plain) == 691 and steps_to(averaged) < 691 / 7
+    for here, after in zip(averaged, averaged[1:]):
+        u = mu * u + STEEP * here                   # PyTorch's sum
+        assert abs(here - lr * u - after).max() < 1e-12
+    far = np.linalg.norm([plain, averaged], axis=-1) > 1e-6 * np.sqrt(2)
+    steps = [np.flatnonzero(path)[-1] + 1 for path in far]
+    print("\nsteps to come a million times closer to the bottom: "
+          "SGD {}, Momentum {}".format(*steps))
+    assert steps[0] == 691 and steps[1] < 691 / 7
     picture("optimizers", draw_optimizers, r, plain, averaged, grid=(2, 1),
             size=(4.9, 4.4))
 # %% [markdown]
@@ -1343,9 +1315,8 @@ if __name__ == "__main__" and wanted("optimizers"):
 #
 # Can any of the four untangle this? Two arms of 150 points wind around each
 # other, nearly once and a half. No line separates them, and no single bend
-# does. The recipe is complete: data, initial weights and batches have their
-# own streams of random numbers, three for each random seed (no relation to
-# `backward`'s).
+# does. Data, initial weights and batches have their own streams of random
+# numbers, three for each random seed (no relation to `backward`'s).
 # %%
 def spiral(seed=1):
     """Two noisy arms: X of shape (300, 2), labels y of shape (300, 1)."""
@@ -1362,14 +1333,14 @@ def weights(seed=1, hidden=64):
     return (rng.standard_normal((2, hidden)) * np.sqrt(2 / 2),
             rng.standard_normal((hidden, 1)) * np.sqrt(2 / hidden))
 
-def batches(seed, steps, size=32):
+def batches(seed, steps, size=32, points=300):
     """For each step, the numbers of the points in its batch."""
-    return np.random.default_rng([seed, 2]).integers(0, 300, (steps, size))
+    return np.random.default_rng([seed, 2]).integers(0, points, (steps, size))
 # %% [markdown]
 # The network has 2 inputs, 64 hidden units with relu, and 1 logit. We will
-# want many of them, for several seeds and rates, so arrays may have leading
-# axes that run over networks. Nothing changes for that: `@`, `+` and relu
-# broadcast. Only the loss, a mean over everything, has to be told.
+# want many of them, for several seeds and rates, on leading axes of all
+# arrays. Nothing changes for that: `@`, `+` and relu broadcast. Only the loss,
+# a mean over everything, has to be told.
 # %%
 class MLP:
     """A multilayer perceptron, relu(X W1 + b1) W2 + b2.
@@ -1378,7 +1349,7 @@ class MLP:
     """
     def __init__(self, W1, W2):
         self.params = [Tensor(a) for W in (W1, W2)
-                       for a in (W, np.zeros(W.shape[:-2] + (1, W.shape[-1])))]
+                       for a in (W, np.zeros_like(W[..., :1, :]))]
 
     def hidden(self, X):
         W1, b1, _, _ = self.params
@@ -1391,8 +1362,7 @@ class MLP:
 def score(model, X, y):
     """Loss and accuracy on X, for each network of the model."""
     z = model(X).data
-    if np.shape(y)[-1:] != (1,):
-        raise ValueError(f"labels are of shape (N, 1), not {np.shape(y)}")
+    y = np.broadcast_to(y, z.shape)     # (N,) would stretch z, and is refused
     return np.array([(softplus(z) - y * z).mean(axis=(-2, -1)),
                      ((z > 0) == (y > 0.5)).mean(axis=(-2, -1))])
 
@@ -1410,12 +1380,6 @@ class Run:
         return np.median([seen for step, seen in self.watched.items()
                           if step > len(self.losses) - 200], axis=0)
 
-def stacked(seeds, steps, data):
-    """Data, weights and batches for every seed, in arrays with seeds' axes."""
-    drawn = zip(*((*data(seed), *weights(seed), batches(seed, steps))
-                  for seed in np.ravel(seeds)))
-    return [np.reshape(a, np.shape(seeds) + np.shape(a[0])) for a in drawn]
-
 def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral, **kw):
     """Train a network for each seed and rate, all of them in one graph.
 
@@ -1423,44 +1387,37 @@ def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral, **kw):
     that broadcasts against seeds. watch: steps after which to score, besides
     every tenth of the last 200. kw: for the optimizer. Returns a Run.
     """
-    X, y, W1, W2, order = stacked(seeds, steps, data)
-    nets = np.broadcast_shapes(np.shape(seeds), np.shape(lr)[:-2])
-    model = MLP(*(np.broadcast_to(W, nets + W.shape[-2:]) for W in (W1, W2)))
-    rule, losses, watched = optimizer(model.params, lr, **kw), [], {}
-    points, labels = X.reshape(-1, 2), y.reshape(-1, 1)    # of all seeds
-    first = np.arange(0, len(points), X.shape[-2])         # of each seed
-    order = order + first.reshape(np.shape(seeds) + (1, 1))
-    for t in progress(range(1, steps + 1), optimizer.__name__):
-        z = model(points[order[..., t - 1, :]])
-        answers = np.broadcast_to(labels[order[..., t - 1, :]], z.shape)
+    if not (np.size(seeds) and steps > 0):
+        raise ValueError(f"no seed in {seeds}, or no step in {steps}")
+    drawn, shape = [], np.shape(seeds)
+    for seed in np.ravel(seeds):
+        X, y = data(seed)
+        order = batches(seed, steps, points=len(X))
+        drawn.append((X, y, *weights(seed), X[order], y[order]))
+    nets = np.broadcast_shapes(shape, np.shape(lr)[:-2])
+    X, y, W1, W2, *batch = (
+        np.broadcast_to(np.reshape(a, shape + a[0].shape), nets + a[0].shape)
+        for a in zip(*drawn))
+    batch = [np.moveaxis(a, len(nets), 0) for a in batch]    # steps first
+    model, losses, watched = MLP(W1, W2), [], {}
+    rule = optimizer(model.params, lr, **kw)
+    watch = {*watch, *range(steps, steps - 200, -10)}
+    turns = progress(range(1, steps + 1), optimizer.__name__)
+    for t, points, labels in zip(turns, *batch):
         rule.zero_grad()
-        loss = bce_with_logits(z, answers)
+        loss = bce_with_logits(model(points), labels)
         loss.backward(prod(nets))       # the sum of the networks' own means
         rule.step()
         losses.append(loss.data)
-        if t in watch or t > steps - 200 and (steps - t) % 10 == 0:
-            watched[t] = score(model, X, y)
+        if t in watch: watched[t] = score(model, X, y)
     return Run(model, (X, y), np.array(losses), watched)
 # %% [markdown]
 # Before a long run, three checks that take no time. There are as many
 # parameters as we think; a network that knows nothing pays somewhat more than
 # log 2 = 0.69 a point; four points are learned by heart.
-# %%
-def four_points(seed):
-    """Four points of the spiral, 75 times each."""
-    return [np.repeat(a[[40, 120, 190, 270]], 75, 0) for a in spiral(seed)]
-# %%
-if __name__ == "__main__" and wanted("spiral"):
-    fresh = MLP(*weights())
-    size = sum(p.data.size for p in fresh.params)
-    start = score(fresh, *spiral())
-    by_heart = train(Adam, steps=200, data=four_points).final()
-    print(f"{size} parameters, loss at the start {start[0]:.2f}\n"
-          f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
-    assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
-# %% [markdown]
-# The four start from the same weights, with the same batches, lr 0.1, 2000
-# steps of 32 points. The loss of the fast ones jumps to the end, and one
+#
+# Then the four start from the same weights, with the same batches, lr 0.1,
+# 2000 steps of 32 points. The loss of the fast ones jumps to the end, and one
 # number at the last step would be luck; we report the median over the last 200
 # steps.
 # %% tags=["fold"]
@@ -1468,13 +1425,12 @@ def draw_regions(axes, runs):
     """The two spirals over the regions that each optimizer's network assigns
     to them: one bent boundary across the plane for SGD and Momentum, spiral
     bands for RMSProp and Adam."""
-    side = np.linspace(-2.4, 2.4, 120)
-    plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    side, colors = np.linspace(-2.4, 2.4, 120), (BLUE, ORANGE)
+    plane = np.stack(np.meshgrid(side, side), axis=-1)
     for ax, (name, run) in zip(axes.flat, runs.items()):
-        ax.contourf(side, side, run.model(plane).data.reshape(120, 120) > 0,
-                    levels=[-1, 0.5, 2], alpha=0.25, colors=[BLUE, ORANGE])
-        for arm, mark, color in zip(np.split(run.data[0], 2), "ox",
-                                    (BLUE, ORANGE)):
+        ax.contourf(side, side, run.model(plane).data[..., 0] > 0,
+                    levels=[-1, 0.5, 2], alpha=0.25, colors=colors)
+        for arm, mark, color in zip(np.split(run.data[0], 2), "ox", colors):
             ax.plot(*arm.T, mark, ms=1.6, color=color)
         ax.set(title=f"{name} {run.final()[1]:.0%}", aspect="equal")
         ax.axis("off")
@@ -1487,26 +1443,32 @@ def draw_curves(axes, runs):
         mean = Average(0.98)
         smooth = [mean.add(x) / mean.weight for x in run.losses]
         for ax, y in zip(axes, (run.losses, smooth)):
-            ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8)
-        axes[1].text(2040, smooth[-1], name, color=COLORS[name], va=dict(
-            SGD="top", Momentum="bottom").get(name, "center"))
-    axes[0].set(title="loss of each batch", xlim=(0, 2600), xticks=[])
-    axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(0, 2600),
-                xticks=[0, 500, 1000, 1500, 2000])
+            ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8, label=name)
+    axes[0].set(title="loss of each batch", xticks=[])
+    axes[1].set(title="smoothed, beta 0.98", xlabel="step")
+    axes[1].legend(frameon=False, ncols=2)
 # %%
 if __name__ == "__main__" and wanted("spiral"):
+    fresh = MLP(*weights())
+    size = sum(p.data.size for p in fresh.params)
+    start = score(fresh, *spiral())
+    by_heart = train(Adam, steps=200, data=lambda seed: [
+        a[[40, 120, 190, 270]] for a in spiral(seed)]).final()
+    print(f"{size} parameters, loss at the start {start[0]:.2f}\n"
+          f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
+    assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
+
     runs = {name: train(rule) for name, rule in OPTIMIZERS.items()}
     final = {name: run.final() for name, run in runs.items()}
     table("spiral", ("optimizer", "loss", "accuracy"), *(
-        (name, f"{loss:.2f}", f"{right:.0%}")
-        for name, (loss, right) in final.items()))
+        (k, f"{end[0]:.2f}", f"{end[1]:.0%}") for k, end in final.items()))
     assert max(final["SGD"][1], final["Momentum"][1]) < 0.75
     assert min(final["RMSProp"][1], final["Adam"][1]) > 0.95
-    spike = {name: run.losses[:50].max() for name, run in runs.items()}
+    spike = [runs[name].losses[:50].max() for name in ("RMSProp", "Adam")]
     patient = train(SGD, steps=12000).final()
-    print(f"\nRMSProp's worst batch in 50 steps: {spike['RMSProp']:.0f}\n"
+    print(f"\nRMSProp's worst batch in 50 steps: {spike[0]:.0f}\n"
           f"SGD after 12000 steps: {patient[0]:.2f}, {patient[1]:.0%}")
-    assert spike["RMSProp"] > 7 > 3 > spike["Adam"] and patient[1] > 0.95
+    assert spike[0] > 7 > 3 > spike[1] and patient[1] > 0.95
     picture("spiral", draw_regions, runs, size=(4.9, 5), grid=(2, 2))
     picture("curves", draw_curves, runs, size=(4.9, 4.8), grid=(2, 1))
 # %% [markdown]
@@ -1514,37 +1476,34 @@ if __name__ == "__main__" and wanted("spiral"):
 # plane. The smoothed curves are chapter 6's average of the raw ones. RMSProp
 # begins with a jump: its first step of 10 lr, and what that sets off. SGD and
 # Momentum lie on one another: an average of noisy slopes is shorter than one
-# of them, but goes as far in the end. They are not unable, they are slow, as
-# the 12000 steps show.
+# of them, but goes as far in the end. They are slow and not unable, as the
+# 12000 steps show.
 #
 # Last, bias correction in a real run. With it each coordinate of Adam's first
 # step is lr g / |g|, and its length lr sqrt(257) = 1.6031. Without it the step
 # is 3.16 times longer. A little less of both, which eps takes.
-# %%
-def corrected_or_not(seeds=1, steps=200):
-    """Adam with and without bias correction: {label: (first step, Run)}."""
-    found, start = {}, MLP(*weights()).params
-    for label, on in ("with", True), ("without", False):
-        after = train(Adam, steps=1, bias_correction=on).model.params
-        length = np.sqrt(sum(np.sum((p.data - q.data) ** 2)
-                             for p, q in zip(after, start)))
-        found[label] = length, train(Adam, seeds, steps=steps,
-                                     watch=range(1, 51), bias_correction=on)
-    return found
 # %% tags=["fold"]
-def draw_correction(ax, found):
+def draw_correction(ax, *runs):
     """Loss on all points over the first 50 steps of Adam. Without bias
     correction it starts at more than twice the loss and ends up ahead."""
-    for (label, (_, run)), style in zip(found.items(), ("-", ":")):
+    for run, style, label in zip(runs, "-:", ("with", "without")):
         losses = [run.watched[t][0] for t in range(1, 51)]
-        ax.plot(range(1, 51), losses, style, color=COLORS["Adam"])
-        ax.text(*((5, 0.4) if style == "-" else (7, 1.4)),
-                f"{label} correction", color=COLORS["Adam"])
+        ax.plot(range(1, 51), losses, style, color=COLORS["Adam"],
+                label=f"{label} correction")
     ax.set(xlabel="step", ylabel="loss on all points", ylim=(0, None))
+    ax.legend(frameon=False)
 # %%
+def corrected(on):
+    """Adam with or without correction: the length of its first step, a Run."""
+    once = train(Adam, steps=1, bias_correction=on).model.params
+    moves = [p.data - q.data for p, q in zip(once, MLP(*weights()).params)]
+    return (np.linalg.norm(np.concatenate(moves, axis=None)),
+            train(Adam, steps=200, watch=range(1, 51), bias_correction=on))
+
 if __name__ == "__main__" and wanted("spiral"):
-    found, steps = corrected_or_not(), (1, 10, 50, 200)
-    (one, on), (three, off) = found.values()
+    (one, on), (three, off) = map(corrected, (True, False))
+    picture("correction", draw_correction, on, off, size=(4.9, 2.4))
+    steps = (1, 10, 50, 200)
     on, off = ({t: run.watched[t][0] for t in steps} for run in (on, off))
     print()
     table("correction", ("Adam", "first step", *(f"loss {t}" for t in steps)),
@@ -1552,12 +1511,10 @@ if __name__ == "__main__" and wanted("spiral"):
           ("without", f"{three:.2f}", *(f"{off[t]:.3f}" for t in steps)))
     assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and 3.1 < three / one < 3.163
     assert off[1] > 2 * on[1] and off[50] < on[50] and off[200] > on[200]
-    picture("correction", draw_correction, found, size=(4.9, 2.4))
 # %% [markdown]
 # The loss more than doubles at once. By step 50 the uncorrected run is
-# *ahead*, by step 200 it is behind; chapter 10 has five seeds of this. What
-# the correction buys is not speed but first steps of the length that lr asks
-# for.
+# *ahead*, by step 200 it is behind; chapter 10 has five seeds of this. The
+# correction buys no speed, but first steps of the length that lr asks for.
 #
 # All of this is one seed at one rate, and we come back to that. First: we
 # trusted every slope because one check said so. Who checks the check?

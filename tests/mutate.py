@@ -26,7 +26,7 @@ TESTS = Path(__file__).resolve().parent
 TREE = ast.parse((TESTS.parent / "anatomy.py").read_text(encoding="utf-8"))
 PLACES = {
     "engine": "value floats Tensor starting_cotangent",
-    "optimizers": "Average flat Optimizer SGD Momentum RMSProp Adam excess",
+    "optimizers": "Average Optimizer SGD Momentum RMSProp Adam excess",
     "unbroadcast": "unbroadcast",
     "rules": "elementwise softplus logistic positive divide power times matmul sum_ mean reshape transpose "
              "pick swapped Tensor. bce_with_logits patched_bce",

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 from anatomy import (MLP, OPTIMIZERS, SGD, Adam, RMSProp, Run, Tensor, batches,
-                     corrected_or_not, four_points, progress, score, spiral, train,
-                     weights)
+                     corrected, progress, score, spiral, train, weights)
 from judges import same
 
 ALL = pytest.mark.parametrize("name", ["SGD", "Momentum", "RMSProp", "Adam"])
@@ -56,6 +55,7 @@ def test_the_batches():
     assert order.min() == 0 and order.max() == 299 and batches(1, 5, size=8).shape == (5, 8)
     assert np.array_equal(order, np.random.default_rng([1, 2]).integers(0, 300, (500, 32)))
     assert np.array_equal(order[:100], batches(1, 100))
+    assert np.unique(batches(1, 50, points=7)).tolist() == list(range(7))
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "a", None], ids=repr)
@@ -99,6 +99,13 @@ def test_score_counts_right_answers():
     loss, right = score(Fixed(), np.array([[2.0], [-3.0], [1.0], [0.0]]), np.array([[1.0], [0], [0], [0]]))
     assert right == 0.75
     assert abs(loss - np.mean(np.log1p(np.exp([-2.0, -3.0, 1.0, 0.0])))) < 1e-15
+
+
+def test_score_wants_a_column():
+    """Labels (N,) would stretch (N, 1) to (N, N) without a word."""
+    X, y = spiral()
+    with pytest.raises(ValueError):
+        score(MLP(*weights()), X, y.ravel())
 
 
 # Training
@@ -183,6 +190,39 @@ def test_final_is_a_median():
     assert np.array_equal(Run(None, (), np.zeros(400), seen).final(), [5.0, 0.5])
 
 
+@pytest.mark.parametrize("watch, seen", [
+    ({3}, [3]), ([3], [3]), (np.array([1, 2]), [1, 2]), (range(1, 4), [1, 2, 3]), ((), [])], ids=str)
+def test_any_steps_can_be_watched(watch, seen):
+    """A set, a list, an array; a number alone is refused at once."""
+    assert sorted(train(SGD, steps=205, watch=watch).watched) == sorted([*seen, *range(15, 206, 10)])
+    with pytest.raises(TypeError, match="int"):
+        train(SGD, steps=205, watch=3)
+
+
+@pytest.mark.parametrize("seeds, steps", [([], 1), (np.zeros((2, 0), int), 1), (1, 0), (1, -1)], ids=str)
+def test_no_seed_or_no_step(seeds, steps):
+    """Nothing to train is refused, with what came."""
+    with pytest.raises(ValueError, match="no seed in .* or no step in"):
+        train(SGD, seeds, steps=steps)
+
+
+@pytest.mark.parametrize("size", [1, 100, 1000])
+def test_data_of_any_size(size):
+    """Batches are drawn from all points there are."""
+    def data(seed):
+        y = np.arange(size)[:, None] % 2.0
+        return np.random.default_rng(seed).standard_normal((size, 2)) + 3 * y, y
+    run = train(Adam, [1, 2], steps=100, data=data)
+    assert run.data[0].shape == (2, size, 2) and run.final().shape == (2, 2)
+    assert (run.final()[1] > 0.9).all()
+
+
+def test_labels_that_are_no_column():
+    """Refused with the shapes."""
+    with pytest.raises(ValueError, match=r"\(32, 1\) but labels of shape \(32,\)"):
+        train(SGD, steps=1, data=lambda seed: (spiral(seed)[0], spiral(seed)[1].ravel()))
+
+
 def test_two_runs_are_identical():
     """No hidden state decides anything."""
     a, b = train(Adam, steps=20), train(Adam, steps=20)
@@ -211,9 +251,9 @@ def test_rates_that_are_none(lr):
 def test_before_a_long_run():
     """The initial loss is of the size of log 2; four points are learned by heart."""
     assert np.log(2) * 0.9 < score(MLP(*weights()), *spiral())[0] < np.log(2) * 1.3
-    X, y = four_points(1)
-    assert len({tuple(x) for x in X}) == 4 and X.shape == (300, 2) and y.sum() == 150
-    loss, right = train(Adam, steps=200, data=four_points).final()
+    four = [a[[40, 120, 190, 270]] for a in spiral()]
+    assert len({tuple(x) for x in four[0]}) == 4 and four[1].sum() == 2
+    loss, right = train(Adam, steps=200, data=lambda seed: four).final()
     assert loss < 1e-6 and right == 1
 
 
@@ -243,7 +283,7 @@ def test_the_spike(runs):
 
 def test_the_correction():
     """First steps of lr sqrt(257) and 3.16 times that, losses as published."""
-    (one, on), (three, off) = corrected_or_not().values()
+    (one, on), (three, off) = corrected(True), corrected(False)
     assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and abs(three / one - np.sqrt(10)) < 0.02
     assert len(on.losses) == len(off.losses) == 200
     for t, a, b in (1, .8646, 2.1592), (10, .6902, .8569), (50, .5000, .4375), (200, .1305, .3109):
@@ -251,10 +291,10 @@ def test_the_correction():
 
 
 def test_several_seeds_at_once():
-    """The measurement goes through the same code for many seeds."""
-    found = corrected_or_not(seeds=[1, 2], steps=60)
-    assert list(found) == ["with", "without"]
-    assert found["with"][1].watched[50].shape == (2, 2)
+    """What is watched has an axis for them."""
+    for on in True, False:
+        run = train(Adam, [1, 2], steps=60, watch=(50,), bias_correction=on)
+        assert run.watched[50].shape == (2, 2) and run.losses.shape == (60,)
 
 
 # progress
