@@ -355,17 +355,18 @@ class Tensor:
     __array_ufunc__ = None            # in array * tensor the tensor is asked
     births = count()
 
-    def __init__(self, data, *edges):
-        self.data = data if edges else np.array(value(data), float, order="C")
-        self.edges = edges                      # pairs (operand, rule)
+    def __init__(self, data, *edges):           # pairs (operand, rule)
+        if not edges: data = np.array(value(data), float, order="C")
+        elif type(edges[0]) is not tuple:
+            raise TypeError(f"an edge is a pair, unlike {edges[0]!r:.60}")
+        self.data, self.edges, self.grad = data, edges, None
         self.born = next(Tensor.births)         # larger is younger
-        self.grad = None
 
     def backward(self, seed=None):
         """Add to each leaf's `.grad` the slope of sum(seed * self) along it.
 
-        seed: an array of self's shape; it may be left out if self is one
-        number. A ValueError if it is missing or has another shape.
+        seed: an array of self's shape, or None if self is one number. Another
+        shape is a ValueError; whatever is raised, no `.grad` has changed.
         """
         ledger = {self: starting_cotangent(self, seed)}
         queue = [(-self.born, self)] if self.edges else []
@@ -377,14 +378,14 @@ class Tensor:
                     part = rule(g)
                     if part.shape != operand.data.shape:
                         part = unbroadcast(part, operand.data.shape)
-                    if operand in ledger:
-                        ledger[operand] = ledger[operand] + part
-                    else:
-                        ledger[operand] = part
-                        if operand.edges:
-                            heappush(queue, (-operand.born, operand))
+                    known = ledger.get(operand)
+                    ledger[operand] = part if known is None else known + part
+                    if known is None and operand.edges:
+                        heappush(queue, (-operand.born, operand))
         for leaf, g in ledger.items():          # only leaves are left
-            leaf.grad = np.array(g if leaf.grad is None else leaf.grad + g)
+            if leaf.grad is not None:
+                ledger[leaf] = np.add(leaf.grad, g, out=np.empty(leaf.shape))
+        for leaf, g in ledger.items(): leaf.grad = np.array(g)
 
     def __add__(a, b):
         return Tensor(a.data + value(b), (a, lambda g: g), (b, lambda g: g))
@@ -392,8 +393,7 @@ class Tensor:
         return Tensor(a.data - value(b), (a, lambda g: g), (b, lambda g: -g))
     def __rsub__(a, b):
         return Tensor(value(b) - a.data, (a, lambda g: -g))
-    def __neg__(a):
-        return Tensor(-a.data, (a, lambda g: -g))
+    def __neg__(a): return Tensor(-a.data, (a, lambda g: -g))
     def __mul__(a, b):
         x, y = a.data, value(b)
         return Tensor(x * y, (a, lambda g: g * y), (b, lambda g: g * x))
@@ -402,14 +402,16 @@ class Tensor:
     __repr__ = lambda self: f"Tensor({self.data})"
     def __array__(self, *_, **__):
         raise TypeError("numpy gets the array of a Tensor as x.data")
+    def __reduce__(self):             # for copy and pickle: a birth of its own
+        return Tensor, (self.data, *self.edges), (None, {"grad": self.grad})
 
 def starting_cotangent(y, seed):
     """The seed as a cotangent of y; 1 if there is none and y is one number."""
     if seed is None and y.data.size == 1:
         return np.float64(1.0) if y.data.ndim == 0 else np.ones(y.shape)
-    if np.shape(seed) != y.shape:
-        raise ValueError(f"backward from shape {y.shape} wants a seed of that "
-                         f"shape, not {seed!r:.60}")
+    shape = seed if seed is None else np.shape(seed)
+    if shape != y.shape:
+        raise ValueError(f"a seed of shape {y.shape} is wanted, not {shape}")
     return np.array(value(seed), dtype=float)[()]
 # %% [markdown]
 # That is the engine; later chapters only add words to its vocabulary. In x * x
