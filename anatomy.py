@@ -577,20 +577,19 @@ def unbroadcast(grad, shape):
     """Sum grad over what numpy stretched to take an array of shape to it.
 
     grad: an array; a complex one keeps its real part, since what it belongs
-    to is real. Returns an array of that shape. A ValueError if broadcasting
-    cannot have led from shape to grad's shape.
+    to is real. shape: whatever numpy takes for one. Returns an array of that
+    shape. A ValueError if broadcasting cannot have led from it to grad's.
     """
     total = grad = np.asarray(grad)
     if grad.dtype.kind not in "fiubc":
         raise TypeError(f"a cotangent is made of numbers, unlike {grad!r:.60}")
-    if total.ndim > len(shape):
-        total = np.add.reduce(total, tuple(range(total.ndim - len(shape))))
+    if type(shape) is not tuple: shape = np.broadcast_shapes(shape)
+    while total.ndim > len(shape): total = np.add.reduce(total)  # over axis 0
     if total.shape != shape:
         copied = tuple([i for i, n in enumerate(shape[:total.ndim]) if n == 1])
         total = total.sum(axis=copied, keepdims=True)
-        if total.shape != tuple(shape):
-            raise ValueError(f"numpy does not broadcast {tuple(shape)} to "
-                             f"{grad.shape}")
+        if total.shape != shape:
+            raise ValueError(f"numpy cannot stretch {shape} to {grad.shape}")
     return total.real
 # %% [markdown]
 # Stopping after the first sum is the same as asking for the shape of the
