@@ -310,40 +310,35 @@ if __name__ == "__main__" and wanted("nudge"):
 # What would a number have to remember? A program makes each value from others,
 # say y = a * b. Let L be the one number at the end, and suppose we know g, the
 # slope of L along y. The slopes along a and b then follow from the product
-# alone, whatever came before it and whatever comes after:
+# alone, whatever comes before it and after it:
 #
-#     y = a * b        g  ->  g * b   for a
-#                      g  ->  g * a   for b
+#     y = a * b        g  ->  g * b  for a,    g  ->  g * a  for b
 #
 # We call g the *cotangent* of y. A *rule* turns the cotangent of a result into
-# that of one operand; the field calls it a vector-Jacobian product, VJP. If
-# every value remembers its operands with a rule for each, the rules of a whole
-# program chain up by themselves. An operand with its rule is an *edge*. A
-# value that nobody computed has no edges and is a *leaf*. Leaves are what we
-# want slopes for, and only they get a `.grad`. A pass starts from a cotangent
-# of the last value, its *seed*; for a single number that is 1.
+# that of one operand; the field calls it a vector-Jacobian product, VJP. An
+# operand with its rule is an *edge*. If every value remembers its edges, the
+# rules of a whole program chain up by themselves. A value that nobody computed
+# has no edges and is a *leaf*. Leaves are what we want slopes for, and only
+# they get a `.grad`. Constants may take part; nothing goes along their edges.
 #
-# Numbers and arrays may take part as constants. Nothing tracks them;
-# `backward` passes over their edges:
+# `backward` is bookkeeping. It starts from a cotangent of the last value, its
+# *seed*; for a single number that is 1. Call a Tensor in the graph a *node*,
+# and what a rule returns a *report*. A *ledger* holds the sum of the reports
+# to each node so far, and a node may pass its sum on only when every use of it
+# has reported. Which node is ready? Every operand is older than what was made
+# from it. So the newest node in the ledger has no use left that could still
+# report, and a queue that hands out the newest first settles every node
+# exactly once, in a topological order.
+#
+# One line looks ahead. A report whose shape is not its operand's is taken
+# through `unbroadcast`, the subject of chapter 3. Here that line never runs.
 # %%
 def value(x):
     """The number or float64 array in x: a Tensor, a number or an array."""
     if isinstance(x, Tensor): return x.data
     if type(x) is float or type(x) is int and abs(x) < 2**53: return float(x)
     return floats(x)
-# %% [markdown]
-# `backward` is bookkeeping. Call a Tensor in such a graph a *node*, and what a
-# rule returns a *report* to the operand. A *ledger* holds the sum of the
-# reports to each node so far, and a node may pass its sum on only when every
-# use of it has reported; before that it would pass on half a sum. Which node
-# is ready? Every operand is older than what was made from it. So the newest
-# node in the ledger has no use left that could still report, and a queue that
-# hands out the newest first settles every node exactly once.
-#
-# One line looks ahead. A report whose shape is not its operand's is taken
-# through `unbroadcast`, the subject of chapter 3. In this chapter all shapes
-# agree and that line never runs.
-# %%
+
 class Tensor:
     """A float64 array that remembers what it was made from.
 
@@ -414,11 +409,47 @@ def starting_cotangent(y, seed):
         raise ValueError(f"a seed of shape {y.shape} is wanted, not {shape}")
     return np.array(value(seed), dtype=float)[()]
 # %% [markdown]
-# That is the engine; later chapters only add words to its vocabulary. In x * x
-# the operand is used twice, both uses report 3, and they add up. In
-# L = (a + b)(ab), a and b reach L on two paths each. To see the cotangents in
-# between we settle the same ledger in the usual order, a topological sort by
-# depth-first search: each node listed after its operands, read from the end.
+# That is the engine; later chapters only add words to its vocabulary. Two sums
+# live in it, and they are not the same. Within a pass the *uses* of a node add
+# up, in x * x at 3 two reports of 3: that is the chain rule. Between passes
+# the *calls* of `backward` add up in the leaves: that is a convention,
+# PyTorch's, handy for summing the gradients of several batches, and the reason
+# why training loops clear `.grad`. Nothing else survives a pass, so a second
+# call doubles the leaf exactly, however deep the graph.
+# %%
+if __name__ == "__main__" and wanted("engine"):
+    x = y = Tensor(3.0)
+    for power in 2, 4, 8:
+        y, x.grad = y * y, None
+        y.backward()
+        once = x.grad
+        y.backward()
+        print(f"x^{power} at 3: slope {once:.0f}, in two calls {x.grad:.0f}")
+        assert once == power * 3**(power - 1) and x.grad == 2 * once
+# %% [markdown]
+# In L = (a + b)(ab), a and b reach L on two paths each. To see the cotangents
+# in between we settle the same ledger in the usual order, a topological sort
+# by depth-first search: each node listed after its operands, read from the
+# end. Both orders agree, as in both every use comes before its operand. But
+# the search calls itself for each operand, and Python stops that at its
+# recursion limit, by default 1000 calls. A queue has no limit.
+# %% tags=["fold"]
+def draw_graph(ax, nodes, cotangents):
+    """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
+    run forward from a and b; cotangents 1, 6, 5, 21, 16 run back from L."""
+    ax.set(xlim=(-0.3, 4.4), ylim=(-1.5, 2.6)), ax.axis("off")
+    text = partial(ax.text, ha="center", va="center")
+    spots = dict(zip(nodes.values(), [(0, 2), (0, 0), (2, 2), (2, 0), (4, 1)]))
+    for name, node in nodes.items():
+        x, y = spots[node]
+        text(x, y + 0.36, name)
+        text(x, y, f"{node.data:.0f}", color=BLUE)
+        text(x, y - 0.36, f"{cotangents[node]:.0f}", color=ORANGE)
+        for operand, _ in node.edges:
+            ax.annotate("", (x, y), spots[operand], arrowprops=dict(
+                arrowstyle="->", color=INK, alpha=0.5, shrinkA=28, shrinkB=32))
+    text(1, -1.3, "values, forward", color=BLUE)
+    text(3, -1.3, "cotangents, backward", color=ORANGE)
 # %%
 def post_order(node, order):
     """List node in order, after everything that it was made from."""
@@ -438,126 +469,54 @@ def settle(order, seed=1.0):
                 ledger[operand] = ledger[operand] + rule(ledger[node])
     return ledger
 
-def diamond():
-    """The nodes of L = (a + b)(ab) at a = 2, b = 3."""
+if __name__ == "__main__" and wanted("engine"):
     a, b = Tensor(2.0), Tensor(3.0)
     c, d = a + b, a * b
-    return {"a": a, "b": b, "c = a + b": c, "d = a b": d, "L = c d": c * d}
-# %% tags=["fold"]
-def draw_graph(ax, nodes, cotangents):
-    """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
-    run forward from a and b; cotangents 1, 6, 5, 21, 16 run back from L."""
-    ax.set(xlim=(-0.3, 4.4), ylim=(-0.75, 1.3)), ax.axis("off")
-    spots = dict(zip(nodes.values(),
-                     ((0, 1), (0, 0), (2, 1), (2, 0), (4, 0.5))))
-    for name, node in nodes.items():
-        x, y = spots[node]
-        for operand, _ in node.edges:
-            ax.annotate("", (x, y), spots[operand], arrowprops=dict(
-                arrowstyle="->", color=INK, alpha=0.5, shrinkA=28, shrinkB=32))
-        for dy, text, color in ((0.18, name, INK), (0, node.data, BLUE),
-                                (-0.18, cotangents[node], ORANGE)):
-            ax.text(x, y + dy, text if dy > 0 else f"{text:.0f}", ha="center",
-                    va="center", color=color)
-    ax.text(1, -0.7, "values, forward", color=BLUE, ha="center")
-    ax.text(3, -0.7, "cotangents, backward", color=ORANGE, ha="center")
-# %%
-if __name__ == "__main__" and wanted("engine"):
-    x = Tensor(3.0)
-    (x * x).backward()
-    nudged = numerical_grad(lambda x: x * x, 3.0)
-    print(f"x * x at 3: slope {x.grad:.0f}, nudged {nudged:.6f}\n")
-    assert x.grad == 6 and abs(nudged - 6) < 1e-9
-
-    nodes = diamond()
-    a, b, c, d, L = nodes.values()
+    L = c * d
     L.backward()
+    nodes = {"a": a, "b": b, "c = a + b": c, "d = a b": d, "L = c d": L}
     cotangents = settle(reversed(post_order(L, {})))
+    print()
     table("engine", ("node", "value", "cotangent"), *(
         (k, int(t.data), int(cotangents[t])) for k, t in nodes.items()))
     assert a.grad == cotangents[a] == 6 * 1 + 5 * 3 == 21
     assert b.grad == cotangents[b] == 6 * 1 + 5 * 2 == 16
-    assert c.grad is None and d.grad is None
     picture("engine", draw_graph, nodes, cotangents, size=(4.9, 2.2))
-# %% [markdown]
-# Both orders agree, because in both every use comes before its operand. But
-# the search calls itself for each operand, and Python stops such a function at
-# its recursion limit, 1000 calls by default. Long sequences get there. A queue
-# has no limit, and it hands out each node once.
-# %%
-def chain(length):
-    """x, and x + x + ... + x, so many additions deep."""
-    x = y = Tensor(1.0)
-    for _ in range(length):
-        y = y + x
-    return x, y
 
-if __name__ == "__main__" and wanted("engine"):
-    limit = sys.getrecursionlimit()
-    x, y = chain(10 * limit)
-    y.backward()
-    assert x.grad == 10 * limit + 1
+    x, limit = Tensor(1.0), sys.getrecursionlimit()
+    sum([x] * 10 * limit).backward()
+    assert x.grad == 10 * limit
     try:
-        post_order(chain(limit)[1], {})
+        post_order(sum([x] * limit), {})
         raise AssertionError("the search went deeper than the limit")
     except RecursionError:
         print("\nat the recursion limit: the search stops"
-              "\nat ten times the limit: the queue does not")
+              "\nat ten times the limit: the queue does not\n")
 # %% [markdown]
-# Two sums live here, and they are not the same. Within a pass the *uses* of a
-# node add up: that is the chain rule. Between passes the *calls* of `backward`
-# add up in the leaves: that is a convention, PyTorch's, handy for summing the
-# gradients of several batches, and the reason why training loops clear
-# `.grad`. Nothing else survives a pass, so a second call doubles the leaf
-# exactly, however deep the graph, and two losses can share a trunk.
+# If the output is a vector, which slope is *the* slope? For n outputs and m
+# inputs there are n * m of them, the Jacobian, and `backward` never builds it.
+# It answers one question, chosen by a seed: how does sum(seed * output) move?
+# The seed e0 = [1, 0] asks for the first output, e1 for the second, ones for
+# their sum. The answer is linear in the question, and where there is no
+# question a vector is refused.
 # %%
 if __name__ == "__main__" and wanted("engine"):
-    for depth in range(1, 7):
-        x = y = Tensor(1.1)
-        for _ in range(depth):
-            y = y * y
-        y.backward()
-        once = x.grad
-        y.backward()
-        assert x.grad == 2 * once
-
-    x = Tensor(3.0)
-    trunk = x * x
-    (trunk + trunk).backward()
-    (trunk * trunk).backward()
-    print(f"\n2x^2 and then x^4 at 3, one trunk: {x.grad:.0f} = 12 + 108")
-    assert x.grad == 4 * 3 + 4 * 3**3
-# %% [markdown]
-# A last question. If the output is a vector, which slope is *the* slope? For n
-# outputs and m inputs there are n * m of them, the Jacobian, and `backward`
-# never builds it. It answers one question, chosen by a seed: how does
-# sum(seed * output) move? The seed e0 = [1, 0] asks for the first output, e1
-# for the second, ones for their sum. The answer is linear in the question, and
-# where there is no question a vector is refused.
-# %%
-def three_seeds():
-    """Slopes of y = a * b + a, two entries each, for seeds e0, e1 and ones."""
-    answers = []
-    for name, seed in ("e0", [1, 0]), ("e1", [0, 1]), ("ones", [1, 1]):
-        a, b = Tensor([2.0, 5.0]), Tensor([3.0, 7.0])
-        (a * b + a).backward(seed)
-        answers.append((name, a.grad, b.grad))
-    return answers
-
-if __name__ == "__main__" and wanted("engine"):
-    print()
-    table("seeds", ("seed", "along a", "along b"), *three_seeds())
-    (_, *e0), (_, *e1), (_, *ones) = three_seeds()
-    assert np.array_equal(np.add(e0, e1), ones)
+    a, b = Tensor([2.0, 5.0]), Tensor([3.0, 7.0])
+    y, rows = a * b + a, []
+    for seed in [1, 0], [0, 1], [1, 1]:
+        a.grad = b.grad = None
+        y.backward(seed)
+        rows.append((seed, a.grad, b.grad))
+    table("seeds", ("seed", "along a", "along b"), *rows)
+    assert np.array_equal(np.add(rows[0], rows[1]), rows[2])
     try:
-        (Tensor([2.0, 5.0]) * 3.0).backward()
+        y.backward()
         raise AssertionError("a vector went backward without a seed")
     except ValueError as refusal:
         print(f"\n{refusal}")
 # %% [markdown]
-# One pass gives the slopes of one number along everything it was made from, at
-# one visit to each node. All shapes agreed so far. But numpy will happily add
-# a row to a matrix. What is the cotangent of a row that was copied?
+# All shapes agreed so far. But numpy will happily add a row to a matrix. What
+# is the cotangent of a row that was copied?
 # %% [markdown]
 # ## 3. What is copied comes back summed
 #
