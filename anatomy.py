@@ -523,14 +523,12 @@ if __name__ == "__main__" and wanted("engine"):
 # A gradient has the shape of the thing it belongs to. That hides a debt. In
 # `X + b` numpy copies a b of shape (3,) down both rows of an X of shape (2,
 # 3), and the cotangent that comes back has shape (2, 3). An entry of b was
-# used twice, so its slope is the sum of two slopes:
-#
-#     forward     (3,)  -- copy -->  (2, 3)
-#     backward    (3,)  <-- sum  --  (2, 3)
+# used twice, so its slope is the sum of two slopes.
 #
 # Numpy stretches an array in two ways: it adds axes in front until there are
 # enough, and it repeats along axes of length 1. A sum undoes both, and an axis
-# of length 1 is kept:
+# of length 1 is kept. After the first stage the shape is that of the trailing
+# axes, so the function can show its own states:
 # %%
 def unbroadcast(grad, shape):
     """Sum grad over what numpy stretched to take an array of shape to it.
@@ -550,28 +548,18 @@ def unbroadcast(grad, shape):
         if total.shape != shape:
             raise ValueError(f"numpy cannot stretch {shape} to {grad.shape}")
     return total.real
-# %% [markdown]
-# Stopping after the first sum is the same as asking for the shape of the
-# trailing axes, so the function can show its own states.
-# %%
-def states(grad, shape):
-    """What unbroadcast makes of grad, as rows (state, shape, values)."""
-    halfway = unbroadcast(grad, grad.shape[grad.ndim - len(shape):])
-    return [(state, g.shape, str(g).replace("\n", "")) for state, g in (
-        ("arrives", grad), ("added axes summed", halfway),
-        ("stretched axes summed", unbroadcast(halfway, shape)))]
 
 if __name__ == "__main__" and wanted("unbroadcast"):
-    for shape, copied, slopes in (((), (3,), 3), ((3,), (2, 3), [2, 2, 2]),
-                                  ((1, 3), (2, 3), [[2, 2, 2]])):
-        table(f"states{len(shape)}", (f"{shape} copied to {copied}", "shape",
-              "cotangent"), *states(np.ones(copied), shape))
-        print()
-        assert np.array_equal(unbroadcast(np.ones(copied), shape), slopes)
+    columns = [("state", "arrives", "added axes summed", "repeats summed")]
+    for shape, copied in ((), (3,)), ((3,), (2, 3)), ((1, 3), (2, 3)):
+        g = np.ones(copied, int)
+        halfway = unbroadcast(g, copied[len(copied) - len(shape):])
+        columns.append((f"{shape} to {copied}", g.tolist(), halfway.tolist(),
+                        unbroadcast(halfway, shape).tolist()))
+    *rows, last = zip(*columns)
+    table("states", *rows, last)
+    assert last[1:] == (3, [2, 2, 2], [[2, 2, 2]])
 # %% [markdown]
-# In the last table axis 0 was repeated and axis 1 was not, so the sum runs
-# over axis 0 only and leaves a length of 1 behind.
-#
 # Is a sum what the mathematics says, or only what repairs the shape? A mean
 # would repair it too. Broadcasting is a linear map. Written as a matrix B, it
 # has a row for each entry of the result, with a single 1 in the column of the
@@ -579,12 +567,19 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 # L by <g, B v> = <B' g, v>: the operand's cotangent is B' g. We build B in
 # full and compare; and we try the identity on *every* pair of shapes that
 # numpy broadcasts, with up to three axes of length 1, 2 or 3.
+# %% tags=["fold"]
+def draw_copies(axes, *panels):
+    """Two panels. Forward, each entry of the row 10 20 30 is copied into two
+    rows. Backward, the rows 1 2 3 and 4 5 6 are summed into 5 7 9."""
+    for ax, (title, color, arrow, row, rows) in zip(axes, panels):
+        ax.set(xlim=(-0.5, 2.5), ylim=(0.3, 2.4), title=title), ax.axis("off")
+        for (i, j), number in np.ndenumerate(rows):
+            x = j + 0.44 * i - 0.22
+            ax.text(j, 2.1, f"{row[j]:.0f}", ha="center", color=color)
+            ax.text(x, 0.6, f"{number:.0f}", ha="center", color=color)
+            ax.annotate("", (x, 0.95), (j, 2.0), arrowprops=dict(
+                arrowstyle=arrow, color=color))
 # %%
-def copy_matrix(shape, copied):
-    """Broadcasting from shape to copied as a matrix of zeros and ones."""
-    return np.stack([np.broadcast_to(unit.reshape(shape), copied).ravel()
-                     for unit in np.eye(prod(shape))], axis=1)
-
 def broadcast_pairs():
     """All (shape, what it is broadcast to) for two operands, up to 3 axes."""
     shapes = [s for k in range(4) for s in product((1, 2, 3), repeat=k)]
@@ -596,75 +591,49 @@ def adjoint_gaps(reduce=unbroadcast):
     rng, gaps = np.random.default_rng(0), []
     for shape, copied in broadcast_pairs():
         v, g = rng.standard_normal(shape), rng.standard_normal(copied)
-        terms = g * np.broadcast_to(v, copied)
-        gap = np.sum(terms) - np.sum(reduce(g, shape) * v)
-        gaps.append(abs(gap) / np.sum(abs(terms)))
+        gap = np.sum(g * v) - np.sum(reduce(g, shape) * v)
+        gaps.append(abs(gap) / np.sum(abs(g * v)))
     return np.array(gaps)
 
 if __name__ == "__main__" and wanted("unbroadcast"):
-    B = copy_matrix((3,), (2, 3))
-    g = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    print("B from (3,) to (2, 3):", *B.astype(int), sep="\n  ")
-    print(f"B' g = {B.T @ g.ravel()}, unbroadcast {unbroadcast(g, (3,))}")
-    assert np.array_equal(B.T @ g.ravel(), unbroadcast(g, (3,)))
+    b, g = np.array([10.0, 20.0, 30.0]), np.arange(1.0, 7.0).reshape(2, 3)
+    B = np.transpose([np.broadcast_to(unit, g.shape).ravel()
+                      for unit in np.eye(3)])
+    total = unbroadcast(g, b.shape)
+    print("\nB from (3,) to (2, 3):", *B.astype(int), sep="\n  ")
+    print(f"B' g = {B.T @ g.ravel()}, unbroadcast {total}")
+    assert np.array_equal(B.T @ g.ravel(), total)
+    picture("unbroadcast", draw_copies,
+            ("forward: copied", BLUE, "->", b, (B @ b).reshape(2, 3)),
+            ("backward: summed", ORANGE, "<-", total, g),
+            size=(4.9, 2), grid=(1, 2))
 
-    pairs, worst = broadcast_pairs(), adjoint_gaps().max()
-    real = sum(shape != copied for shape, copied in pairs)
-    print(f"\n{len(pairs)} pairs of shapes, {real} of them stretched: "
-          "all gaps below 1e-14")
-    assert len(pairs) == 940 and real == 610 and worst < 1e-14
+    pairs, real = len(broadcast_pairs()), unbroadcast([1 + 2j, 3 - 1j], ())
+    print(f"\n{pairs} pairs of shapes: all gaps below 1e-14\n"
+          f"1+2j and 3-1j, cotangents of one real number: {real:.0f}")
+    assert pairs == 940 and adjoint_gaps().max() < 1e-14 and real == 4
 # %% [markdown]
 # It holds. A mean or a first copy would have the right shape and fail, and
 # chapter 8 has both train a network.
 #
 # The same B, read in its two directions, gives the two modes of automatic
 # differentiation. Forward mode, the Jacobian-vector product or JVP, sends a
-# tangent v along with the value, and the tangent is broadcast: B v. Reverse
-# mode sends a cotangent back, and it is summed: B' g. Summing is a linear map
-# too, and its transpose is a copy. Each is the other's backward pass.
-# %% tags=["fold"]
-def draw_copies(axes, b, g):
-    """Two panels. Forward, each entry of the row 10 20 30 is copied into two
-    rows. Backward, the rows 1 2 3 and 4 5 6 are summed into 5 7 9."""
-    for ax, top, rows, title, color, arrow in zip(
-            axes, (b, unbroadcast(g, b.shape)), (b + 0 * g, g),
-            ("forward: copied", "backward: summed"),
-            (BLUE, ORANGE), ("->", "<-")):
-        ax.set(xlim=(-0.5, 2.5), ylim=(0.3, 2.4), title=title), ax.axis("off")
-        for (i, j), number in np.ndenumerate(rows):
-            x = j + 0.44 * i - 0.22
-            for at, y, text in ((j, 2.1, top[j]), (x, 0.6, number)):
-                ax.text(at, y, f"{text:.0f}", ha="center", color=color)
-            ax.annotate("", (x, 0.95), (j, 2.0), arrowprops=dict(
-                arrowstyle=arrow, color=color))
-# %%
-if __name__ == "__main__" and wanted("unbroadcast"):
-    v = np.array([1.0, 0.0, -1.0])
-    forward, reverse = g.ravel() @ (B @ v), (B.T @ g.ravel()) @ v
-    real = unbroadcast([1 + 2j, 3 - 1j], ())
-    print(f"\n<g, B v> = {forward:.0f} = <B' g, v> = {reverse:.0f}\n"
-          f"1+2j and 3-1j as the cotangent of one real number: {real:.0f}")
-    assert forward == reverse == -4 and real == 4
-    picture("unbroadcast", draw_copies, np.array([10.0, 20.0, 30.0]), g,
-            size=(4.9, 2), grid=(1, 2))
-# %% [markdown]
-# (Our tensors are real. In a program that passes through complex numbers a
-# cotangent is complex, and a real operand's share of it is the real part.)
+# tangent along with the value, and it is copied: B v. Reverse mode sends a
+# cotangent back, and it is summed: B' g. A sum is a linear map too, and its
+# transpose is a copy: each is the other's backward pass.
 #
 # Two sums again, and not one. The ledger adds over *edges*: several uses of a
-# node. `unbroadcast` adds inside *one* edge: several copies made by a single
-# use. The first belongs to the engine, whatever the operation. The second
-# needs the operand's shape, which only the forward pass knew.
+# node, whatever the operation. `unbroadcast` adds inside *one* edge: several
+# copies made by a single use, and for that it needs the operand's shape.
 #
 # > **Three homes.** HIPS autograd, the numpy library from which JAX grew,
 # > calls its `unbroadcast` in the rule of each operation that broadcasts
 # > (`autograd/numpy/numpy_vjps.py`): those rules are exact, and all of them
 # > mention shapes. PyTorch does it in the engine, as we do (`reduce_grad` in
-# > `torch/csrc/autograd/input_metadata.cpp`): the rules stay clean, and a rule
-# > by itself may return the wrong shape. JAX makes broadcasting an operation
-# > of its own with its own transpose (`_broadcast_in_dim_transpose_rule` in
-# > `jax/_src/lax/lax.py`): nothing is hidden, and programs grow by operations
-# > that nobody wrote.
+# > `torch/csrc/autograd/input_metadata.cpp`): the rules stay clean, and one by
+# > itself may return the wrong shape. JAX makes broadcasting an operation with
+# > a transpose of its own (`_broadcast_in_dim_transpose_rule` in
+# > `jax/_src/lax/lax.py`): nothing is hidden, and programs grow.
 #
 # With shapes settled once, a rule of calculus is one short expression. We have
 # rules for +, - and *. A network wants a dozen words.
