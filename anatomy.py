@@ -614,7 +614,8 @@ if __name__ == "__main__" and wanted("unbroadcast"):
     assert pairs == 940 and adjoint_gaps().max() < 1e-14 and real == 4
 # %% [markdown]
 # It holds. A mean or a first copy would have the right shape and fail, and
-# chapter 8 has both train a network.
+# chapter 8 has both train a network. Where a program passes through complex
+# numbers, a real operand's share of a complex cotangent is the real part.
 #
 # The same B, read in its two directions, gives the two modes of automatic
 # differentiation. Forward mode, the Jacobian-vector product or JVP, sends a
