@@ -407,7 +407,7 @@ def starting_cotangent(y, seed):
     shape = seed if seed is None else np.shape(seed)
     if shape != y.shape:
         raise ValueError(f"a seed of shape {y.shape} is wanted, not {shape}")
-    return np.array(value(seed), dtype=float)[()]
+    return np.array(value(seed))[()]
 # %% [markdown]
 # That is the engine; later chapters only add words to its vocabulary. Two sums
 # live in it, and they are not the same. Within a pass the *uses* of a node add
