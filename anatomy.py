@@ -310,40 +310,35 @@ if __name__ == "__main__" and wanted("nudge"):
 # What would a number have to remember? A program makes each value from others,
 # say y = a * b. Let L be the one number at the end, and suppose we know g, the
 # slope of L along y. The slopes along a and b then follow from the product
-# alone, whatever came before it and whatever comes after:
+# alone, whatever comes before it and after it:
 #
-#     y = a * b        g  ->  g * b   for a
-#                      g  ->  g * a   for b
+#     y = a * b        g  ->  g * b  for a,    g  ->  g * a  for b
 #
 # We call g the *cotangent* of y. A *rule* turns the cotangent of a result into
-# that of one operand; the field calls it a vector-Jacobian product, VJP. If
-# every value remembers its operands with a rule for each, the rules of a whole
-# program chain up by themselves. An operand with its rule is an *edge*. A
-# value that nobody computed has no edges and is a *leaf*. Leaves are what we
-# want slopes for, and only they get a `.grad`. A pass starts from a cotangent
-# of the last value, its *seed*; for a single number that is 1.
+# that of one operand; the field calls it a vector-Jacobian product, VJP. An
+# operand with its rule is an *edge*. If every value remembers its edges, the
+# rules of a whole program chain up by themselves. A value that nobody computed
+# has no edges and is a *leaf*. Leaves are what we want slopes for, and only
+# they get a `.grad`. Constants may take part; nothing goes along their edges.
 #
-# Numbers and arrays may take part as constants. Nothing tracks them;
-# `backward` passes over their edges:
+# `backward` is bookkeeping. It starts from a cotangent of the last value, its
+# *seed*; for a single number that is 1. Call a Tensor in the graph a *node*,
+# and what a rule returns a *report*. A *ledger* holds the sum of the reports
+# to each node so far, and a node may pass its sum on only when every use of it
+# has reported. Which node is ready? Every operand is older than what was made
+# from it. So the newest node in the ledger has no use left that could still
+# report, and a queue that hands out the newest first settles every node
+# exactly once, in a topological order.
+#
+# One line looks ahead. A report whose shape is not its operand's is taken
+# through `unbroadcast`, the subject of chapter 3. Here that line never runs.
 # %%
 def value(x):
     """The number or float64 array in x: a Tensor, a number or an array."""
     if isinstance(x, Tensor): return x.data
     if type(x) is float or type(x) is int and abs(x) < 2**53: return float(x)
     return floats(x)
-# %% [markdown]
-# `backward` is bookkeeping. Call a Tensor in such a graph a *node*, and what a
-# rule returns a *report* to the operand. A *ledger* holds the sum of the
-# reports to each node so far, and a node may pass its sum on only when every
-# use of it has reported; before that it would pass on half a sum. Which node
-# is ready? Every operand is older than what was made from it. So the newest
-# node in the ledger has no use left that could still report, and a queue that
-# hands out the newest first settles every node exactly once.
-#
-# One line looks ahead. A report whose shape is not its operand's is taken
-# through `unbroadcast`, the subject of chapter 3. In this chapter all shapes
-# agree and that line never runs.
-# %%
+
 class Tensor:
     """A float64 array that remembers what it was made from.
 
@@ -355,17 +350,18 @@ class Tensor:
     __array_ufunc__ = None            # in array * tensor the tensor is asked
     births = count()
 
-    def __init__(self, data, *edges):
-        self.data = data if edges else np.array(value(data), float, order="C")
-        self.edges = edges                      # pairs (operand, rule)
+    def __init__(self, data, *edges):           # pairs (operand, rule)
+        if not edges: data = np.array(value(data), float, order="C")
+        elif type(edges[0]) is not tuple:
+            raise TypeError(f"an edge is a pair, unlike {edges[0]!r:.60}")
+        self.data, self.edges, self.grad = data, edges, None
         self.born = next(Tensor.births)         # larger is younger
-        self.grad = None
 
     def backward(self, seed=None):
         """Add to each leaf's `.grad` the slope of sum(seed * self) along it.
 
-        seed: an array of self's shape; it may be left out if self is one
-        number. A ValueError if it is missing or has another shape.
+        seed: an array of self's shape, or None if self is one number. Another
+        shape is a ValueError; whatever is raised, no `.grad` has changed.
         """
         ledger = {self: starting_cotangent(self, seed)}
         queue = [(-self.born, self)] if self.edges else []
@@ -377,14 +373,14 @@ class Tensor:
                     part = rule(g)
                     if part.shape != operand.data.shape:
                         part = unbroadcast(part, operand.data.shape)
-                    if operand in ledger:
-                        ledger[operand] = ledger[operand] + part
-                    else:
-                        ledger[operand] = part
-                        if operand.edges:
-                            heappush(queue, (-operand.born, operand))
+                    known = ledger.get(operand)
+                    ledger[operand] = part if known is None else known + part
+                    if known is None and operand.edges:
+                        heappush(queue, (-operand.born, operand))
         for leaf, g in ledger.items():          # only leaves are left
-            leaf.grad = np.array(g if leaf.grad is None else leaf.grad + g)
+            if leaf.grad is not None:
+                ledger[leaf] = np.add(leaf.grad, g, out=np.empty(leaf.shape))
+        for leaf, g in ledger.items(): leaf.grad = np.array(g)
 
     def __add__(a, b):
         return Tensor(a.data + value(b), (a, lambda g: g), (b, lambda g: g))
@@ -392,8 +388,7 @@ class Tensor:
         return Tensor(a.data - value(b), (a, lambda g: g), (b, lambda g: -g))
     def __rsub__(a, b):
         return Tensor(value(b) - a.data, (a, lambda g: -g))
-    def __neg__(a):
-        return Tensor(-a.data, (a, lambda g: -g))
+    def __neg__(a): return Tensor(-a.data, (a, lambda g: -g))
     def __mul__(a, b):
         x, y = a.data, value(b)
         return Tensor(x * y, (a, lambda g: g * y), (b, lambda g: g * x))
@@ -402,21 +397,59 @@ class Tensor:
     __repr__ = lambda self: f"Tensor({self.data})"
     def __array__(self, *_, **__):
         raise TypeError("numpy gets the array of a Tensor as x.data")
+    def __reduce__(self):             # for copy and pickle: a birth of its own
+        return Tensor, (self.data, *self.edges), (None, {"grad": self.grad})
 
 def starting_cotangent(y, seed):
     """The seed as a cotangent of y; 1 if there is none and y is one number."""
     if seed is None and y.data.size == 1:
         return np.float64(1.0) if y.data.ndim == 0 else np.ones(y.shape)
-    if np.shape(seed) != y.shape:
-        raise ValueError(f"backward from shape {y.shape} wants a seed of that "
-                         f"shape, not {seed!r:.60}")
-    return np.array(value(seed), dtype=float)[()]
+    shape = seed if seed is None else np.shape(seed)
+    if shape != y.shape:
+        raise ValueError(f"a seed of shape {y.shape} is wanted, not {shape}")
+    return np.array(value(seed))[()]
 # %% [markdown]
-# That is the engine; later chapters only add words to its vocabulary. In x * x
-# the operand is used twice, both uses report 3, and they add up. In
-# L = (a + b)(ab), a and b reach L on two paths each. To see the cotangents in
-# between we settle the same ledger in the usual order, a topological sort by
-# depth-first search: each node listed after its operands, read from the end.
+# That is the engine; later chapters only add words to its vocabulary. Two sums
+# live in it, and they are not the same. Within a pass the *uses* of a node add
+# up, in x * x at 3 two reports of 3: that is the chain rule. Between passes
+# the *calls* of `backward` add up in the leaves: that is a convention,
+# PyTorch's, handy for summing the gradients of several batches, and the reason
+# why training loops clear `.grad`. Nothing else survives a pass, so a second
+# call doubles the leaf exactly, however deep the graph.
+# %%
+if __name__ == "__main__" and wanted("engine"):
+    x = y = Tensor(3.0)
+    for power in 2, 4, 8:
+        y, x.grad = y * y, None
+        y.backward()
+        once = x.grad
+        y.backward()
+        print(f"x^{power} at 3: slope {once:.0f}, in two calls {x.grad:.0f}")
+        assert once == power * 3**(power - 1) and x.grad == 2 * once
+# %% [markdown]
+# In L = (a + b)(ab), a and b reach L on two paths each. To see the cotangents
+# in between we settle the same ledger in the usual order, a topological sort
+# by depth-first search: each node listed after its operands, read from the
+# end. Both orders agree, as in both every use comes before its operand. But
+# the search calls itself for each operand, and Python stops that at its
+# recursion limit, by default 1000 calls. A queue has no limit.
+# %% tags=["fold"]
+def draw_graph(ax, nodes, cotangents):
+    """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
+    run forward from a and b; cotangents 1, 6, 5, 21, 16 run back from L."""
+    ax.set(xlim=(-0.3, 4.4), ylim=(-1.5, 2.6)), ax.axis("off")
+    text = partial(ax.text, ha="center", va="center")
+    spots = dict(zip(nodes.values(), [(0, 2), (0, 0), (2, 2), (2, 0), (4, 1)]))
+    for name, node in nodes.items():
+        x, y = spots[node]
+        text(x, y + 0.36, name)
+        text(x, y, f"{node.data:.0f}", color=BLUE)
+        text(x, y - 0.36, f"{cotangents[node]:.0f}", color=ORANGE)
+        for operand, _ in node.edges:
+            ax.annotate("", (x, y), spots[operand], arrowprops=dict(
+                arrowstyle="->", color=INK, alpha=0.5, shrinkA=28, shrinkB=32))
+    text(1, -1.3, "values, forward", color=BLUE)
+    text(3, -1.3, "cotangents, backward", color=ORANGE)
 # %%
 def post_order(node, order):
     """List node in order, after everything that it was made from."""
@@ -436,182 +469,97 @@ def settle(order, seed=1.0):
                 ledger[operand] = ledger[operand] + rule(ledger[node])
     return ledger
 
-def diamond():
-    """The nodes of L = (a + b)(ab) at a = 2, b = 3."""
+if __name__ == "__main__" and wanted("engine"):
     a, b = Tensor(2.0), Tensor(3.0)
     c, d = a + b, a * b
-    return {"a": a, "b": b, "c = a + b": c, "d = a b": d, "L = c d": c * d}
-# %% tags=["fold"]
-def draw_graph(ax, nodes, cotangents):
-    """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
-    run forward from a and b; cotangents 1, 6, 5, 21, 16 run back from L."""
-    ax.set(xlim=(-0.3, 4.4), ylim=(-0.75, 1.3)), ax.axis("off")
-    spots = dict(zip(nodes.values(),
-                     ((0, 1), (0, 0), (2, 1), (2, 0), (4, 0.5))))
-    for name, node in nodes.items():
-        x, y = spots[node]
-        for operand, _ in node.edges:
-            ax.annotate("", (x, y), spots[operand], arrowprops=dict(
-                arrowstyle="->", color=INK, alpha=0.5, shrinkA=28, shrinkB=32))
-        for dy, text, color in ((0.18, name, INK), (0, node.data, BLUE),
-                                (-0.18, cotangents[node], ORANGE)):
-            ax.text(x, y + dy, text if dy > 0 else f"{text:.0f}", ha="center",
-                    va="center", color=color)
-    ax.text(1, -0.7, "values, forward", color=BLUE, ha="center")
-    ax.text(3, -0.7, "cotangents, backward", color=ORANGE, ha="center")
-# %%
-if __name__ == "__main__" and wanted("engine"):
-    x = Tensor(3.0)
-    (x * x).backward()
-    nudged = numerical_grad(lambda x: x * x, 3.0)
-    print(f"x * x at 3: slope {x.grad:.0f}, nudged {nudged:.6f}\n")
-    assert x.grad == 6 and abs(nudged - 6) < 1e-9
-
-    nodes = diamond()
-    a, b, c, d, L = nodes.values()
+    L = c * d
     L.backward()
+    nodes = {"a": a, "b": b, "c = a + b": c, "d = a b": d, "L = c d": L}
     cotangents = settle(reversed(post_order(L, {})))
+    print()
     table("engine", ("node", "value", "cotangent"), *(
         (k, int(t.data), int(cotangents[t])) for k, t in nodes.items()))
     assert a.grad == cotangents[a] == 6 * 1 + 5 * 3 == 21
     assert b.grad == cotangents[b] == 6 * 1 + 5 * 2 == 16
-    assert c.grad is None and d.grad is None
     picture("engine", draw_graph, nodes, cotangents, size=(4.9, 2.2))
-# %% [markdown]
-# Both orders agree, because in both every use comes before its operand. But
-# the search calls itself for each operand, and Python stops such a function at
-# its recursion limit, 1000 calls by default. Long sequences get there. A queue
-# has no limit, and it hands out each node once.
-# %%
-def chain(length):
-    """x, and x + x + ... + x, so many additions deep."""
-    x = y = Tensor(1.0)
-    for _ in range(length):
-        y = y + x
-    return x, y
 
-if __name__ == "__main__" and wanted("engine"):
-    limit = sys.getrecursionlimit()
-    x, y = chain(10 * limit)
-    y.backward()
-    assert x.grad == 10 * limit + 1
+    x, limit = Tensor(1.0), sys.getrecursionlimit()
+    sum([x] * 10 * limit).backward()
+    assert x.grad == 10 * limit
     try:
-        post_order(chain(limit)[1], {})
+        post_order(sum([x] * limit), {})
         raise AssertionError("the search went deeper than the limit")
     except RecursionError:
         print("\nat the recursion limit: the search stops"
-              "\nat ten times the limit: the queue does not")
+              "\nat ten times the limit: the queue does not\n")
 # %% [markdown]
-# Two sums live here, and they are not the same. Within a pass the *uses* of a
-# node add up: that is the chain rule. Between passes the *calls* of `backward`
-# add up in the leaves: that is a convention, PyTorch's, handy for summing the
-# gradients of several batches, and the reason why training loops clear
-# `.grad`. Nothing else survives a pass, so a second call doubles the leaf
-# exactly, however deep the graph, and two losses can share a trunk.
+# If the output is a vector, which slope is *the* slope? For n outputs and m
+# inputs there are n * m of them, the Jacobian, and `backward` never builds it.
+# It answers one question, chosen by a seed: how does sum(seed * output) move?
+# The seed e0 = [1, 0] asks for the first output, e1 for the second, ones for
+# their sum. The answer is linear in the question, and where there is no
+# question a vector is refused.
 # %%
 if __name__ == "__main__" and wanted("engine"):
-    for depth in range(1, 7):
-        x = y = Tensor(1.1)
-        for _ in range(depth):
-            y = y * y
-        y.backward()
-        once = x.grad
-        y.backward()
-        assert x.grad == 2 * once
-
-    x = Tensor(3.0)
-    trunk = x * x
-    (trunk + trunk).backward()
-    (trunk * trunk).backward()
-    print(f"\n2x^2 and then x^4 at 3, one trunk: {x.grad:.0f} = 12 + 108")
-    assert x.grad == 4 * 3 + 4 * 3**3
-# %% [markdown]
-# A last question. If the output is a vector, which slope is *the* slope? For n
-# outputs and m inputs there are n * m of them, the Jacobian, and `backward`
-# never builds it. It answers one question, chosen by a seed: how does
-# sum(seed * output) move? The seed e0 = [1, 0] asks for the first output, e1
-# for the second, ones for their sum. The answer is linear in the question, and
-# where there is no question a vector is refused.
-# %%
-def three_seeds():
-    """Slopes of y = a * b + a, two entries each, for seeds e0, e1 and ones."""
-    answers = []
-    for name, seed in ("e0", [1, 0]), ("e1", [0, 1]), ("ones", [1, 1]):
-        a, b = Tensor([2.0, 5.0]), Tensor([3.0, 7.0])
-        (a * b + a).backward(seed)
-        answers.append((name, a.grad, b.grad))
-    return answers
-
-if __name__ == "__main__" and wanted("engine"):
-    print()
-    table("seeds", ("seed", "along a", "along b"), *three_seeds())
-    (_, *e0), (_, *e1), (_, *ones) = three_seeds()
-    assert np.array_equal(np.add(e0, e1), ones)
+    a, b = Tensor([2.0, 5.0]), Tensor([3.0, 7.0])
+    y, rows = a * b + a, []
+    for seed in [1, 0], [0, 1], [1, 1]:
+        a.grad = b.grad = None
+        y.backward(seed)
+        rows.append((seed, a.grad, b.grad))
+    table("seeds", ("seed", "along a", "along b"), *rows)
+    assert np.array_equal(np.add(rows[0], rows[1]), rows[2])
     try:
-        (Tensor([2.0, 5.0]) * 3.0).backward()
+        y.backward()
         raise AssertionError("a vector went backward without a seed")
     except ValueError as refusal:
         print(f"\n{refusal}")
 # %% [markdown]
-# One pass gives the slopes of one number along everything it was made from, at
-# one visit to each node. All shapes agreed so far. But numpy will happily add
-# a row to a matrix. What is the cotangent of a row that was copied?
+# All shapes agreed so far. But numpy will happily add a row to a matrix. What
+# is the cotangent of a row that was copied?
 # %% [markdown]
 # ## 3. What is copied comes back summed
 #
 # A gradient has the shape of the thing it belongs to. That hides a debt. In
 # `X + b` numpy copies a b of shape (3,) down both rows of an X of shape (2,
 # 3), and the cotangent that comes back has shape (2, 3). An entry of b was
-# used twice, so its slope is the sum of two slopes:
-#
-#     forward     (3,)  -- copy -->  (2, 3)
-#     backward    (3,)  <-- sum  --  (2, 3)
+# used twice, so its slope is the sum of two slopes.
 #
 # Numpy stretches an array in two ways: it adds axes in front until there are
 # enough, and it repeats along axes of length 1. A sum undoes both, and an axis
-# of length 1 is kept:
+# of length 1 is kept. After the first stage the shape is that of the trailing
+# axes, so the function can show its own states:
 # %%
 def unbroadcast(grad, shape):
     """Sum grad over what numpy stretched to take an array of shape to it.
 
     grad: an array; a complex one keeps its real part, since what it belongs
-    to is real. Returns an array of that shape. A ValueError if broadcasting
-    cannot have led from shape to grad's shape.
+    to is real. shape: whatever numpy takes for one. Returns an array of that
+    shape. A ValueError if broadcasting cannot have led from it to grad's.
     """
     total = grad = np.asarray(grad)
     if grad.dtype.kind not in "fiubc":
         raise TypeError(f"a cotangent is made of numbers, unlike {grad!r:.60}")
-    if total.ndim > len(shape):
-        total = np.add.reduce(total, tuple(range(total.ndim - len(shape))))
+    if type(shape) is not tuple: shape = np.broadcast_shapes(shape)
+    while total.ndim > len(shape): total = np.add.reduce(total)  # over axis 0
     if total.shape != shape:
         copied = tuple([i for i, n in enumerate(shape[:total.ndim]) if n == 1])
         total = total.sum(axis=copied, keepdims=True)
-        if total.shape != tuple(shape):
-            raise ValueError(f"numpy does not broadcast {tuple(shape)} to "
-                             f"{grad.shape}")
+        if total.shape != shape:
+            raise ValueError(f"numpy cannot stretch {shape} to {grad.shape}")
     return total.real
-# %% [markdown]
-# Stopping after the first sum is the same as asking for the shape of the
-# trailing axes, so the function can show its own states.
-# %%
-def states(grad, shape):
-    """What unbroadcast makes of grad, as rows (state, shape, values)."""
-    halfway = unbroadcast(grad, grad.shape[grad.ndim - len(shape):])
-    return [(state, g.shape, str(g).replace("\n", "")) for state, g in (
-        ("arrives", grad), ("added axes summed", halfway),
-        ("stretched axes summed", unbroadcast(halfway, shape)))]
 
 if __name__ == "__main__" and wanted("unbroadcast"):
-    for shape, copied, slopes in (((), (3,), 3), ((3,), (2, 3), [2, 2, 2]),
-                                  ((1, 3), (2, 3), [[2, 2, 2]])):
-        table(f"states{len(shape)}", (f"{shape} copied to {copied}", "shape",
-              "cotangent"), *states(np.ones(copied), shape))
-        print()
-        assert np.array_equal(unbroadcast(np.ones(copied), shape), slopes)
+    columns = [("state", "arrives", "added axes summed", "repeats summed")]
+    for shape, copied in ((), (3,)), ((3,), (2, 3)), ((1, 3), (2, 3)):
+        g = np.ones(copied, int)
+        halfway = unbroadcast(g, copied[len(copied) - len(shape):])
+        columns.append((f"{shape} to {copied}", g.tolist(), halfway.tolist(),
+                        unbroadcast(halfway, shape).tolist()))
+    *rows, last = zip(*columns)
+    table("states", *rows, last)
+    assert last[1:] == (3, [2, 2, 2], [[2, 2, 2]])
 # %% [markdown]
-# In the last table axis 0 was repeated and axis 1 was not, so the sum runs
-# over axis 0 only and leaves a length of 1 behind.
-#
 # Is a sum what the mathematics says, or only what repairs the shape? A mean
 # would repair it too. Broadcasting is a linear map. Written as a matrix B, it
 # has a row for each entry of the result, with a single 1 in the column of the
@@ -619,12 +567,19 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 # L by <g, B v> = <B' g, v>: the operand's cotangent is B' g. We build B in
 # full and compare; and we try the identity on *every* pair of shapes that
 # numpy broadcasts, with up to three axes of length 1, 2 or 3.
+# %% tags=["fold"]
+def draw_copies(axes, *panels):
+    """Two panels. Forward, each entry of the row 10 20 30 is copied into two
+    rows. Backward, the rows 1 2 3 and 4 5 6 are summed into 5 7 9."""
+    for ax, (title, color, arrow, row, rows) in zip(axes, panels):
+        ax.set(xlim=(-0.5, 2.5), ylim=(0.3, 2.4), title=title), ax.axis("off")
+        for (i, j), number in np.ndenumerate(rows):
+            x = j + 0.44 * i - 0.22
+            ax.text(j, 2.1, f"{row[j]:.0f}", ha="center", color=color)
+            ax.text(x, 0.6, f"{number:.0f}", ha="center", color=color)
+            ax.annotate("", (x, 0.95), (j, 2.0), arrowprops=dict(
+                arrowstyle=arrow, color=color))
 # %%
-def copy_matrix(shape, copied):
-    """Broadcasting from shape to copied as a matrix of zeros and ones."""
-    return np.stack([np.broadcast_to(unit.reshape(shape), copied).ravel()
-                     for unit in np.eye(prod(shape))], axis=1)
-
 def broadcast_pairs():
     """All (shape, what it is broadcast to) for two operands, up to 3 axes."""
     shapes = [s for k in range(4) for s in product((1, 2, 3), repeat=k)]
@@ -636,75 +591,50 @@ def adjoint_gaps(reduce=unbroadcast):
     rng, gaps = np.random.default_rng(0), []
     for shape, copied in broadcast_pairs():
         v, g = rng.standard_normal(shape), rng.standard_normal(copied)
-        terms = g * np.broadcast_to(v, copied)
-        gap = np.sum(terms) - np.sum(reduce(g, shape) * v)
-        gaps.append(abs(gap) / np.sum(abs(terms)))
+        gap = np.sum(g * v) - np.sum(reduce(g, shape) * v)
+        gaps.append(abs(gap) / np.sum(abs(g * v)))
     return np.array(gaps)
 
 if __name__ == "__main__" and wanted("unbroadcast"):
-    B = copy_matrix((3,), (2, 3))
-    g = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    print("B from (3,) to (2, 3):", *B.astype(int), sep="\n  ")
-    print(f"B' g = {B.T @ g.ravel()}, unbroadcast {unbroadcast(g, (3,))}")
-    assert np.array_equal(B.T @ g.ravel(), unbroadcast(g, (3,)))
+    b, g = np.array([10.0, 20.0, 30.0]), np.arange(1.0, 7.0).reshape(2, 3)
+    B = np.transpose([np.broadcast_to(unit, g.shape).ravel()
+                      for unit in np.eye(3)])
+    total = unbroadcast(g, b.shape)
+    print("\nB from (3,) to (2, 3):", *B.astype(int), sep="\n  ")
+    print(f"B' g = {B.T @ g.ravel()}, unbroadcast {total}")
+    assert np.array_equal(B.T @ g.ravel(), total)
+    picture("unbroadcast", draw_copies,
+            ("forward: copied", BLUE, "->", b, (B @ b).reshape(2, 3)),
+            ("backward: summed", ORANGE, "<-", total, g),
+            size=(4.9, 2), grid=(1, 2))
 
-    pairs, worst = broadcast_pairs(), adjoint_gaps().max()
-    real = sum(shape != copied for shape, copied in pairs)
-    print(f"\n{len(pairs)} pairs of shapes, {real} of them stretched: "
-          "all gaps below 1e-14")
-    assert len(pairs) == 940 and real == 610 and worst < 1e-14
+    pairs, real = len(broadcast_pairs()), unbroadcast([1 + 2j, 3 - 1j], ())
+    print(f"\n{pairs} pairs of shapes: all gaps below 1e-14\n"
+          f"1+2j and 3-1j, cotangents of one real number: {real:.0f}")
+    assert pairs == 940 and adjoint_gaps().max() < 1e-14 and real == 4
 # %% [markdown]
 # It holds. A mean or a first copy would have the right shape and fail, and
-# chapter 8 has both train a network.
+# chapter 8 has both train a network. Where a program passes through complex
+# numbers, a real operand's share of a complex cotangent is the real part.
 #
 # The same B, read in its two directions, gives the two modes of automatic
 # differentiation. Forward mode, the Jacobian-vector product or JVP, sends a
-# tangent v along with the value, and the tangent is broadcast: B v. Reverse
-# mode sends a cotangent back, and it is summed: B' g. Summing is a linear map
-# too, and its transpose is a copy. Each is the other's backward pass.
-# %% tags=["fold"]
-def draw_copies(axes, b, g):
-    """Two panels. Forward, each entry of the row 10 20 30 is copied into two
-    rows. Backward, the rows 1 2 3 and 4 5 6 are summed into 5 7 9."""
-    for ax, top, rows, title, color, arrow in zip(
-            axes, (b, unbroadcast(g, b.shape)), (b + 0 * g, g),
-            ("forward: copied", "backward: summed"),
-            (BLUE, ORANGE), ("->", "<-")):
-        ax.set(xlim=(-0.5, 2.5), ylim=(0.3, 2.4), title=title), ax.axis("off")
-        for (i, j), number in np.ndenumerate(rows):
-            x = j + 0.44 * i - 0.22
-            for at, y, text in ((j, 2.1, top[j]), (x, 0.6, number)):
-                ax.text(at, y, f"{text:.0f}", ha="center", color=color)
-            ax.annotate("", (x, 0.95), (j, 2.0), arrowprops=dict(
-                arrowstyle=arrow, color=color))
-# %%
-if __name__ == "__main__" and wanted("unbroadcast"):
-    v = np.array([1.0, 0.0, -1.0])
-    forward, reverse = g.ravel() @ (B @ v), (B.T @ g.ravel()) @ v
-    real = unbroadcast([1 + 2j, 3 - 1j], ())
-    print(f"\n<g, B v> = {forward:.0f} = <B' g, v> = {reverse:.0f}\n"
-          f"1+2j and 3-1j as the cotangent of one real number: {real:.0f}")
-    assert forward == reverse == -4 and real == 4
-    picture("unbroadcast", draw_copies, np.array([10.0, 20.0, 30.0]), g,
-            size=(4.9, 2), grid=(1, 2))
-# %% [markdown]
-# (Our tensors are real. In a program that passes through complex numbers a
-# cotangent is complex, and a real operand's share of it is the real part.)
+# tangent along with the value, and it is copied: B v. Reverse mode sends a
+# cotangent back, and it is summed: B' g. A sum is a linear map too, and its
+# transpose is a copy: each is the other's backward pass.
 #
 # Two sums again, and not one. The ledger adds over *edges*: several uses of a
-# node. `unbroadcast` adds inside *one* edge: several copies made by a single
-# use. The first belongs to the engine, whatever the operation. The second
-# needs the operand's shape, which only the forward pass knew.
+# node, whatever the operation. `unbroadcast` adds inside *one* edge: several
+# copies made by a single use, and for that it needs the operand's shape.
 #
 # > **Three homes.** HIPS autograd, the numpy library from which JAX grew,
 # > calls its `unbroadcast` in the rule of each operation that broadcasts
 # > (`autograd/numpy/numpy_vjps.py`): those rules are exact, and all of them
 # > mention shapes. PyTorch does it in the engine, as we do (`reduce_grad` in
-# > `torch/csrc/autograd/input_metadata.cpp`): the rules stay clean, and a rule
-# > by itself may return the wrong shape. JAX makes broadcasting an operation
-# > of its own with its own transpose (`_broadcast_in_dim_transpose_rule` in
-# > `jax/_src/lax/lax.py`): nothing is hidden, and programs grow by operations
-# > that nobody wrote.
+# > `torch/csrc/autograd/input_metadata.cpp`): the rules stay clean, and one by
+# > itself may return the wrong shape. JAX makes broadcasting an operation with
+# > a transpose of its own (`_broadcast_in_dim_transpose_rule` in
+# > `jax/_src/lax/lax.py`): nothing is hidden, and programs grow.
 #
 # With shapes settled once, a rule of calculus is one short expression. We have
 # rules for +, - and *. A network wants a dozen words.

@@ -4,8 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from anatomy import (Tensor, adjoint_gaps, broadcast_pairs, copy_matrix, states,
-                     unbroadcast)
+from anatomy import Tensor, adjoint_gaps, broadcast_pairs, unbroadcast
 from judges import agrees, complex_step, numbers, same, slopes
 
 PAIRS = broadcast_pairs()
@@ -40,14 +39,6 @@ def test_the_transpose_of_copying():
         same(unbroadcast(g, shape), wanted)
 
 
-def test_copy_matrix_copies():
-    """B v is v broadcast, and every row holds a single 1."""
-    for shape, copied in set(PAIRS):
-        v, B = numbers(*shape), copy_matrix(shape, copied)
-        assert np.array_equal(B @ v.ravel(), np.broadcast_to(v, copied).ravel())
-        assert set(B.ravel()) <= {0.0, 1.0} and (B.sum(axis=1) == 1).all()
-
-
 def test_the_adjoint_identity():
     """<g, B v> = <B' g, v> on all pairs, and three wrong ways break it."""
     gaps = adjoint_gaps()
@@ -71,16 +62,14 @@ def test_sums_of_ones_count_the_copies(shape, copied, wanted):
     same(np.asarray(unbroadcast(np.ones(copied), shape)), np.array(wanted, float))
 
 
-def test_states_of_the_two_stages():
-    """First the added axes, then the stretched ones."""
-    for rows, wanted in (
-            (states(np.ones(3), ()), [(3,), (), ()]),
-            (states(np.ones((2, 3)), (3,)), [(2, 3), (3,), (3,)]),
-            (states(np.ones((2, 3)), (1, 3)), [(2, 3), (2, 3), (1, 3)]),
-            (states(np.ones((4, 2, 3)), (2, 1)), [(4, 2, 3), (2, 3), (2, 1)])):
-        assert [shape for _, shape, _ in rows] == wanted
-    assert states(np.ones((2, 3)), (1, 3))[-1][2] == "[[2. 2. 2.]]"
-    assert states(np.ones((4, 2, 3)), (2, 1))[-1][2] == "[[12.] [12.]]"
+def test_the_two_stages():
+    """First the added axes, then the stretched ones: one by one, the same sum."""
+    for shape, copied, halfway in (((), (3,), ()), ((3,), (2, 3), (3,)), ((1, 3), (2, 3), (2, 3)),
+                                   ((2, 1), (4, 2, 3), (2, 3))):
+        g = numbers(*copied)
+        first = unbroadcast(g, halfway)
+        same(first, np.sum(g, axis=tuple(range(len(copied) - len(shape)))))
+        same(unbroadcast(first, shape), unbroadcast(g, shape))
 
 
 def test_a_complex_cotangent_keeps_its_real_part():
@@ -94,9 +83,18 @@ def test_a_complex_cotangent_keeps_its_real_part():
                                   np.arange(1.0, 13)[::2].reshape(2, 3) / 2 + .5,
                                   np.arange(1.0, 7).reshape(3, 2).T * 0 + [[1, 2, 3], [4, 5, 6]]])
 def test_any_array_and_any_sequence_for_a_shape(grad):
-    """Lists, integers and views; a shape may be a list."""
-    for shape in (3,), [3]:
+    """Lists, integers and views; a shape may be a list, an array or an int."""
+    for shape in (3,), [3], np.array([3]), 3, np.int64(3):
         assert np.array_equal(unbroadcast(grad, shape), [5, 7, 9])
+    for shape in (2, 1), [2, 1], np.array([2, 1]), range(2, 0, -1):
+        assert np.array_equal(unbroadcast(grad, shape), [[6], [15]])
+
+
+@pytest.mark.parametrize("shape", ["a", 1.5, [1.5], [[3]], None, -3])
+def test_what_is_no_shape(shape):
+    """Numpy says so, in a sentence about shapes or integers."""
+    with pytest.raises((TypeError, ValueError), match="integer|shape|dimension"):
+        unbroadcast(np.ones((2, 3)), shape)
 
 
 @pytest.mark.parametrize("came, shape", [
