@@ -5,11 +5,12 @@ r"""
 Training a network means asking, for each of its numbers, how the loss would
 change if that number were nudged. This file builds the machine that answers,
 out of numpy, puts it on trial, and uses it to untangle two spirals with four
-optimizers.
+optimizers. What it says of its own program it measures; what others found is
+cited. Read it from top to bottom, break it, and run it:
 
-What we say of our own program it measures; what others found is cited. You
-read the program itself, and the numbers below its cells are what it printed.
-Read it from top to bottom, run it, break it.
+    python anatomy.py all               the whole story
+    python anatomy.py nudge spiral      some chapters
+    python anatomy.py all --out DIR     keep the pictures and the tables
 
 The notation, each symbol with an example:
 
@@ -17,25 +18,22 @@ The notation, each symbol with an example:
     W, b     the parameters of a layer      x @ W + b
     N H      points, hidden units           (N, 2) @ (2, H) -> (N, H)
     f, L     a function, a loss             L = f(W) is one number
-    g        a cotangent: the slope of L    g has the shape of y
-             along each entry of y
-    v        a tangent: how fast each       v has the shape of x
-             entry of x is moving
+    g        cotangent: L's slope along y   g has the shape of y
+    v        tangent: how fast x moves      v has the shape of x
     '        transpose of a matrix          (X W)' = W' X'
     <a, b>   the sum of a * b               <[1, 2], [3, 4]> = 11
 
-Three ways to run it:
-
-    python anatomy.py all               the whole story
-    python anatomy.py nudge spiral      some chapters
-    python anatomy.py all --out DIR     keep the pictures and the tables
+The folded cell is plumbing: `wanted`, was this chapter asked for; `table` and
+`picture`, which show; `progress`, which counts for the impatient. Code under
+`if __name__ == "__main__"` is a demonstration, which an import skips.
 """
 # %% tags=["fold"]
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["numpy>=1.26", "matplotlib>=3.8"]
 # ///
-import io, os, re, sys, warnings
+import html, io, os, re, sys, warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -44,8 +42,6 @@ from itertools import count, product
 from math import prod
 from pathlib import Path
 from textwrap import fill
-
-import numpy as np
 
 CHAPTERS = {
     "nudge": "a slope by trying: two evaluations for every number",
@@ -63,63 +59,55 @@ CHAPTERS = {
     "answers": "what the engine says to them",
 }
 NOTEBOOK = hasattr(sys, "ps1") or "ipykernel" in sys.modules
-ASKED, OUT, told = CHAPTERS, None, set()
+ASKED, OUT = CHAPTERS, None
 if __name__ == "__main__" and not NOTEBOOK:
     import argparse, signal
 
+    def leave(code):
+        """Go at once, and leave no half file behind."""
+        for part in Path(OUT).glob(f"*.{os.getpid()}") if OUT else ():
+            part.unlink(missing_ok=True)
+        os._exit(code)
+
     def stop(kind, error, trace):
         """One line for what the machine refuses, a traceback for the rest."""
-        if not issubclass(kind, OSError):
+        if not issubclass(kind, (ImportError, OSError)):
             return sys.__excepthook__(kind, error, trace)
         print("anatomy.py:", error, file=sys.stderr, flush=True)
-        os._exit(1)
-
-    def leave(number, frame):
-        """Go at once, and leave no half file behind."""
-        for part in OUT.glob(f"*.{os.getpid()}") if OUT else ():
-            part.unlink(missing_ok=True)
-        os._exit(128 + number)
+        leave(1)
     sys.excepthook = stop
-    signal.signal(signal.SIGINT, leave)
-    signal.signal(signal.SIGTERM, leave)
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for number in signal.valid_signals() & {2, 13, 15}:    # INT, PIPE, TERM
+        signal.signal(number, lambda number, frame: leave(128 + number))
+    os.environ.pop("MPLBACKEND", None)      # it may name what is not there
+    if sys.stdout is None:
+        raise OSError("the standard output is closed")
     line = argparse.ArgumentParser(
-        "anatomy.py", "python anatomy.py NAME... [--out DIR]",
-        epilog="\n".join(f"  {k:12} {v}" for k, v in CHAPTERS.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    line.add_argument("names", nargs="*", metavar="NAME",
-                      help="'all', or chapters from the list below")
-    line.add_argument("--out", metavar="DIR", type=Path,
-                      help="keep pictures (SVG) and tables (Markdown) here")
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"  {k:12} {v}" for k, v in CHAPTERS.items()))
+    line.add_argument("NAME", nargs="*", help="'all', or chapters from below")
+    line.add_argument("--out", metavar="DIR", help="for pictures and tables")
     ASKED, OUT = vars(line.parse_args()).values()
-    for name in ASKED:
-        if name not in ("all", *CHAPTERS):
-            line.exit(2, f"anatomy.py: no chapter is called {name!r}; there "
-                         f"are all, {', '.join(CHAPTERS)}\n")
+    if wrong := {*ASKED} - {"all", *CHAPTERS}:
+        line.exit(2, f"{min(wrong)!r} is none of all, {', '.join(CHAPTERS)}\n")
     if not ASKED:
         line.print_help()
-    elif OUT:
-        OUT.mkdir(parents=True, exist_ok=True)
-    if sys.stdout is None:
-        line.exit(1, "anatomy.py: the standard output is closed\n")
+    elif OUT is not None:
+        os.makedirs(OUT, exist_ok=True)
+import numpy as np          # its absence, too, is told in one line
 
+@lru_cache                  # so that a chapter's heading is printed once
 def wanted(chapter):
     """Is this chapter asked for? A notebook asks for all of them."""
     asked = "all" in ASKED or chapter in ASKED
-    if asked and chapter not in told and not NOTEBOOK:
-        told.add(chapter)
+    if asked and not NOTEBOOK:
         print(f"\n--- {chapter}: {CHAPTERS[chapter]} ---\n")
     return asked
 
 def write(name, text):
     """Write a whole file into the folder --out, or none."""
-    part = OUT / f"{name}.{os.getpid()}"
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(OUT / name)
-    finally:
-        part.unlink(missing_ok=True)
+    part = Path(OUT, f"{name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8", newline="\n")
+    part.replace(Path(OUT, name))
 
 def table(name, *rows):
     """Print rows, the first of them a head, in columns; keep them in --out."""
@@ -133,22 +121,15 @@ def table(name, *rows):
         write(f"{name}.md", re.sub("([_*])", r"\\\1", text))
 
 BLUE, ORANGE, GREEN, PURPLE = "#2b7bba", "#b85c00", "#1f8257", "#a94b96"
-INK = "#010203"        # replaced by the colour of the text around the picture
+INK = "#000000"         # becomes the colour of the text around the picture
 STYLE = {"font.size": 9, "axes.titlesize": 9, "path.simplify_threshold": 0.3,
-         "axes.spines.top": False, "axes.spines.right": False,
-         **{f"{part}color": INK for part in "text. lines. axes.label "
-            "axes.edge xtick. ytick. patch.edge".split()}}
+         "axes.spines.top": False, "axes.spines.right": False}
 DARK = ("><style>svg{color:#222}@media(prefers-color-scheme:dark)"
         "{svg{color:#ddd;filter:brightness(1.4)}}</style>")
 
 def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
-    """Draw data where it can be seen: in a notebook, or in the folder --out.
-
-    The docstring of draw says in words what there is to see.
-    """
-    if not (OUT or NOTEBOOK and "IPython" in sys.modules): return
-    if not NOTEBOOK:                  # a backend named there may not exist
-        os.environ.pop("MPLBACKEND", None)
+    """Show data, or keep it in --out; draw's docstring says what is seen."""
+    if not (OUT or "IPython" in sys.modules): return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")       # matplotlib's, about its parts
         try:
@@ -156,21 +137,15 @@ def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
         except ImportError:
             return print(f"[{name}: no picture without matplotlib]")
         with style.context(["default", {**STYLE, "svg.hashsalt": name}]):
-            file = io.StringIO()
             page = figure.Figure(size, layout="constrained")
             draw(page.subplots(*grid), *data)
-            page.savefig(file, format="svg", transparent=True, metadata=dict.
-                         fromkeys(("Creator", "Date", "Format", "Type")))
-    show(name, file.getvalue(), " ".join((draw.__doc__ or name).split()))
-
-def show(name, svg, alt):
-    """Give matplotlib's SVG a text and the reader's colours; show or keep."""
-    from html import escape
-    svg = re.sub("(?s)^.*?(?=<svg)|<!--.*?-->|<style.*?/style>"
-                 "|<metadata.*?/metadata>", "", svg)
+            page.savefig(file := io.StringIO(), format="svg", transparent=True)
+    svg = re.sub(r"(?s)^.*?(?=<svg)|<!--.*?-->|<(style|metadata).*?/\1>", "",
+                 file.getvalue())
     svg = re.sub(r'([\s"-]\d+\.\d\d)\d+', r"\1", svg)      # enough for an eye
-    named = f'<svg role="img" aria-label="{escape(alt)}" '
-    svg = svg.replace("<svg ", named, 1).replace(INK, "currentColor")
+    alt = html.escape(" ".join((draw.__doc__ or name).split()))
+    start = f'<svg role="img" aria-label="{alt}" fill="{INK}" '
+    svg = svg.replace("<svg ", start, 1).replace(INK, "currentColor")
     if OUT:
         return write(f"{name}.svg", svg.replace(">", DARK, 1))
     from IPython.display import HTML, display
@@ -182,11 +157,6 @@ def progress(steps, label):
         if i % 100 == 0 and sys.stderr and sys.stderr.isatty():
             print(f"{label} {i}/{len(steps)}", end="  \r", file=sys.stderr)
         yield step
-# %% [markdown]
-# The folded cell is plumbing, of which the story uses four names: `wanted`,
-# was this chapter asked for; `table` and `picture`, which show; `progress`,
-# which counts for the impatient. Code under `if __name__ == "__main__"` is a
-# demonstration: it runs in a script and in a notebook, but not on import.
 # %% [markdown]
 # ## 1. A slope by trying
 #
