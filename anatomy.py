@@ -185,42 +185,30 @@ def numerical_grad(f, x, h=1e-5):
     x = np.array(floats(x))
     slopes = np.empty(x.shape)
     for i in np.ndindex(x.shape):
-        middle = x[i]
-        x[i] = middle + h
-        if x[i] == middle:
-            raise ValueError(f"a nudge of {h} is lost on {middle}")
-        above = float(f(x.copy()))
-        x[i] = middle - h
-        slopes[i] = (above - float(f(x.copy()))) / (2 * h)
-        x[i] = middle
+        above, below = x.copy(), x.copy()
+        above[i] += h
+        below[i] -= h
+        if above[i] == x[i]:
+            raise ValueError(f"a nudge of {h} is lost on {x[i]}")
+        slopes[i] = (float(f(above)) - float(f(below))) / (2 * h)
     return slopes
 # %% [markdown]
 # How far can it be trusted? Two errors pull in opposite directions. The curve
 # of f bends within the step: that error grows with h, like h for a one-sided
-# nudge and like h^2 for a central one. And a computer's numbers have 16
-# digits, so the difference of two nearly equal values keeps few of them: that
-# error grows like 1/h. The best h lies where they meet. We measure it on
-#
-#     f(x) = exp(x) / sqrt(sin(x)^3 + cos(x)^3)
-#
-# and not on x^2, whose central difference has no bending error at all. This f
-# is the usual test of a third way (Squire and Trapp, SIAM Review 40, 1998; in
-# this form Martins, Sturdza and Alonso, ACM TOMS 29, 2003). Step in the
-# imaginary direction and read off f(x + ih).imag / h: no difference is taken,
+# nudge and like h^2 for a central one. And of the 16 digits that a computer's
+# numbers have, the difference of two nearly equal values keeps few: that error
+# grows like 1/h. The best h lies where they meet. We measure it on exp(x)sin(x)
+# and not on x^2, whose central difference has no bending error. A third way is
+# the complex step (Squire and Trapp, SIAM Review 40, 1998): move in the
+# imaginary direction and read off f(x + ih).imag / h. No difference is taken,
 # so nothing cancels, and h can be as small as we like.
 # %%
-def bent(x):
-    """The f above."""
-    return np.exp(x) / np.sqrt(np.sin(x)**3 + np.cos(x)**3)
-
-def bent_slope(x):
-    """Its derivative, by hand."""
-    s, c = np.sin(x), np.cos(x)
-    return bent(x) * (1 - 1.5 * (s*s*c - c*c*s) / (s**3 + c**3))
+def bent(x): return np.exp(x) * np.sin(x)
+def bent_slope(x): return np.exp(x) * (np.sin(x) + np.cos(x))
 
 def nudge_errors(h):
     """Worst relative error of three nudges over 101 points, for each h."""
-    x, h = np.linspace(0.2, 1.4, 101), np.reshape(h, (-1, 1))
+    x, h = np.linspace(0, 1, 101), np.reshape(h, (-1, 1))
     ways = {"forward": (bent(x + h) - bent(x)) / h,
             "central": (bent(x + h) - bent(x - h)) / (2 * h),
             "complex": bent(x + 1j * h).imag / h}
@@ -232,11 +220,11 @@ def draw_errors(ax, h, errors):
     central nudge makes a V with its tip near h = 1e-5, the forward nudge a
     flatter V with its tip near 1e-8; the complex step falls to 1e-16 and
     stays there."""
-    for (way, error), line, color, place in zip(
-            errors.items(), (":", "-", "--"), (ORANGE, BLUE, GREEN),
-            ((3e-6, 1e-3), (2e-3, 2e-9), (1e-12, 3e-15))):
-        ax.loglog(h, error, line, color=color)
-        ax.text(*place, way, color=color)
+    spots = (3e-6, 1e-3), (2e-3, 2e-9), (1e-12, 3e-15)
+    for way, line, color, spot in zip(errors, (":", "-", "--"),
+                                      (ORANGE, BLUE, GREEN), spots):
+        ax.loglog(h, errors[way], line, color=color)
+        ax.text(*spot, way, color=color)
     ax.text(1e-16, 1e-4, "cancellation,\nlike 1/h", va="top")
     ax.text(1e-4, 1e-13, "bending,\nlike h^2")
     ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30),
@@ -245,35 +233,30 @@ def draw_errors(ax, h, errors):
 if __name__ == "__main__" and wanted("nudge"):
     h = 10.0 ** -np.arange(1, 17)
     errors = nudge_errors(h)
-    best = {way: h[error.argmin()] for way, error in errors.items()}
-    assert best["forward"] == 1e-8 and errors["forward"].min() < 1e-7
-    assert best["central"] == 1e-5 and errors["central"].min() < 1e-9
-    assert errors["complex"][h <= 1e-8].max() < 1e-15
-    table("nudge", ("nudge", "best h", "error below"),
-          ("forward", best["forward"], 1e-7),
-          ("central", best["central"], 1e-9), ("complex", "< 1e-8", 1e-15))
+    forward, central, complex_step = errors.values()
+    assert h[forward.argmin()] == 1e-8 and forward.min() < 1e-7
+    assert h[central.argmin()] == 1e-5 and central.min() < 1e-9
+    assert complex_step[h <= 1e-8].max() < 1e-15
+    table("nudge", ("nudge", "best h", "error below"), ("forward", 1e-8, 1e-7),
+          ("central", 1e-5, 1e-9), ("complex", "< 1e-8", 1e-15))
     for way, k, power in (("forward", slice(6), 1), ("central", slice(4), 2),
                           ("central", slice(6, 14), -1)):
         fit = np.polyfit(np.log(h[k]), np.log(errors[way][k]), 1)[0]
         print(f"{way} from {h[k][0]:.0e} to {h[k][-1]:.0e}: like h^{fit:.0f}")
         assert abs(fit - power) < 0.15
     picture("nudge", draw_errors, h, errors)
+    calls = []
+    numerical_grad(lambda w: calls.append(w) or 0.0, np.zeros(257))
+    print(f"one gradient of 257 numbers: {len(calls)} evaluations")
+    assert len(calls) == 514
 # %% [markdown]
 # A central nudge with h = 1e-5 is right to about nine digits, and by it we
 # judge everything from now on. But it pays two evaluations of f for each
-# number, and the network of chapter 7 has 2*64 + 64 + 64 + 1 = 257 of them.
-# %%
-if __name__ == "__main__" and wanted("nudge"):
-    calls = count()
-    numerical_grad(lambda w: 0.0 * next(calls), np.zeros(257))
-    bill = next(calls)
-    print(f"one gradient of 257 numbers: {bill} evaluations")
-    assert bill == 514
-# %% [markdown]
-# One step of training would cost 514 evaluations of the network, though each
-# repeats almost all of the arithmetic of the one before. If the numbers
-# remembered how they were made, one pass backward over that memory would give
-# all 257 slopes at once. But numbers forget.
+# number. The network of chapter 7 has 2*64 + 64 + 64 + 1 = 257 of them, and
+# one step of training would cost 514 evaluations, though each repeats almost
+# all of the arithmetic of the one before. If the numbers remembered how they
+# were made, one pass backward over that memory would give all 257 slopes at
+# once. But numbers forget.
 # %% [markdown]
 # ## 2. A tensor that remembers
 #
