@@ -1738,28 +1738,27 @@ if __name__ == "__main__" and wanted("trial"):
 # ## 9. Seven rates, ten seeds
 #
 # One rate is one point of a curve, and one seed is one draw. We take seven
-# rates and ten seeds: for each optimizer 70 networks, on leading axes, in one
-# graph. They do not disturb each other; each ends with the very bits it has
-# when it trains alone. A run counts with its median over the last 200 steps,
-# and over the seeds we keep the median and the range. Numpy computes outside
-# Python's lock, so two threads shorten the wait:
+# rates and ten seeds: for each optimizer 70 networks in one graph, where each
+# ends with the very bits it has when it trains alone. Over the seeds we keep
+# the median and the range, rounded outward: a bound holds on every processor,
+# a last digit may not. Numpy computes outside Python's lock, so two threads
+# shorten the wait:
 # %%
 RATES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 
 def race(seeds=10, steps=2000):
-    """(loss, accuracy, loss after one step), by optimizer, rate and seed."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    def enter(rule):
-        run = train(rule, range(seeds), RATES.reshape(7, 1, 1, 1), steps, [1])
-        return *run.final(), run.watched[1][0]
+    """(loss, accuracy), by optimizer, rate and seed."""
+    enter = partial(train, seeds=range(seeds), steps=steps,
+                    lr=RATES.reshape(7, 1, 1, 1))
     with ThreadPoolExecutor(2) as pool:
-        return np.stack(list(pool.map(enter, OPTIMIZERS.values())), axis=1)
+        runs = pool.map(enter, OPTIMIZERS.values())
+    return np.stack([run.final() for run in runs], axis=1)
 
 def spread(values, form):
-    """Median and range, as text."""
-    low, mid, high = (f"{q:{form}}" for q in np.quantile(values, (0, 0.5, 1)))
-    return f"{mid} ({low} to {high})"
+    """Median and range, as text; the range to hundredths, outward."""
+    low, middle, high = np.quantile(values, (0, 0.5, 1))
+    low, high = np.floor(low * 100) / 100, np.ceil(high * 100) / 100
+    return f"{middle:{form}} ({low:{form}} to {high:{form}})"
 # %% tags=["fold"]
 def draw_race(axes, accuracy):
     """Accuracy after 2000 steps against the rate, with the range of ten seeds
@@ -1776,54 +1775,42 @@ def draw_race(axes, accuracy):
         ax.set(ylabel="accuracy", xlabel="learning rate", ylim=(0.48, 1.06))
 # %% [markdown]
 # First everyone at the common rate; then each at its own best, where its
-# median loss is lowest (to two decimals; the smaller rate if two tie).
+# median loss is lowest (to two decimals; the smaller rate if two tie). Last,
+# is Adam's curve smooth because it averages g? With beta1 = 0 it does not.
 # %%
 if __name__ == "__main__" and wanted("race"):
-    loss, accuracy, after_one = race()     # each (optimizers, rates, seeds)
+    loss, accuracy = race()                # each (optimizers, rates, seeds)
     best = np.median(loss, -1).round(2).argmin(-1)
     for title, at in ("race", [3] * 4), ("best", best):      # 3: 0.1
         table(title, ("optimizer", "rate", "loss", "accuracy"), *(
             (name, f"{RATES[i]:g}", spread(a[i], ".2f"), spread(b[i], ".0%"))
             for name, i, a, b in zip(OPTIMIZERS, at, loss, accuracy)))
         print()
-    rates = [RATES[(seen > 0.95).all(1)].tolist() for seen in accuracy]
-    table("good", ("optimizer", "above 95% with every seed at"), *(
-        (name, ", ".join(map("{:g}".format, good)))
-        for name, good in zip(OPTIMIZERS, rates)))
-    assert rates == [[1], [1, 3], [0.01, 0.03, 0.1], [0.01, 0.03, 0.1]]
-    assert all(RATES[i] in found for i, found in zip(best, rates))
+    good = [RATES[(seen > 0.95).all(1)].tolist() for seen in accuracy]
+    assert good == [[1], [1, 3], [0.01, 0.03, 0.1], [0.01, 0.03, 0.1]]
+    assert all(RATES[i] in found for i, found in zip(best, good))
     assert max(accuracy[:2, :4].max(), accuracy[2:, [0, 5, 6]].max()) < 0.75
     assert (np.ptp(accuracy[2:, 4], axis=-1) > 0.15).all()       # at 0.3
     picture("race", draw_race, accuracy, size=(4.9, 4.6), grid=(2, 1))
+    rough = [[abs(np.diff(train(Adam, seed, steps=500, beta1=beta).losses))
+              .mean() for seed in (1, 2, 3)] for beta in (0.0, 0.9)]
+    print("mean change of Adam's batch loss in a step, for three seeds:\n"
+          f"beta1 = 0 {np.round(rough[0], 2)}, 0.9 {np.round(rough[1], 2)}")
+    assert (np.divide(*rough) > 1.5).all()
 # %% [markdown]
 # At 0.1, SGD and Momentum are below 75% with every seed, the other two above
 # 95%. At 1 it is the reverse. At its best rate each of the four is above 95%
 # with every seed: the gap was the length of a step. Of Momentum's sevenfold
 # speed in the bowl one more good rate is left.
 #
-# Does adaptivity buy a rate that needs no search? It buys a wider target. The
+# Does adaptivity buy a rate that needs no search? It buys a wider target: the
 # rates that are good with every seed span a decade for RMSProp and Adam, a
 # factor of three for Momentum (3 is the end of our grid), and for SGD there is
 # one. But the target has edges. At 0.001, which Adam's paper suggests, both
-# stay below 75% with every seed, as SGD does at 0.1; at 0.3 they depend on the
-# seed; at 1 they stay below 75% again. Each coordinate moves by about lr,
-# however small its slope, and RMSProp's first step is ten times that. One step
-# can ruin a network. And is Adam's curve smooth because it averages g? With
-# beta1 = 0 it does not, and all else stays.
-# %%
-if __name__ == "__main__" and wanted("race"):
-    after_one = np.median(after_one[:, 5], -1).round(1).tolist()
-    table("first", ("loss after one step at rate 1", *OPTIMIZERS),
-          ("median over seeds", *after_one))
-    rough = [[abs(np.diff(train(Adam, seed, steps=500, beta1=beta).losses))
-              .mean() for seed in (1, 2, 3)] for beta in (0.0, 0.9)]
-    print("mean change of Adam's batch loss in a step, for three seeds:\n"
-          f"beta1 = 0 {np.round(rough[0], 2)}, 0.9 {np.round(rough[1], 2)}")
-    assert max(after_one[:2]) < 2 and 10 < after_one[3] < 50 < after_one[2] / 9
-    assert (np.divide(*rough) > 1.5).all()
-# %% [markdown]
-# The loss then moves more than half as much again from step to step, with each
-# seed: the smoothness is the average's.
+# stay below 75% with every seed; at 0.3 they depend on the seed; at 1 they are
+# below 75% again, since each coordinate moves by about lr, however small its
+# slope, and in RMSProp's first step by ten times that. As for smoothness, with
+# beta1 = 0 Adam's loss moves more than half as much again from step to step.
 #
 # So far we broke the machine to test our judges. Now you break it, to test
 # yourself.
