@@ -197,11 +197,11 @@ def numerical_grad(f, x, h=1e-5):
 # of f bends within the step: that error grows with h, like h for a one-sided
 # nudge and like h^2 for a central one. And of the 16 digits that a computer's
 # numbers have, the difference of two nearly equal values keeps few: that error
-# grows like 1/h. The best h lies where they meet. We measure it on exp(x)sin(x)
-# and not on x^2, whose central difference has no bending error. A third way is
-# the complex step (Squire and Trapp, SIAM Review 40, 1998): move in the
-# imaginary direction and read off f(x + ih).imag / h. No difference is taken,
-# so nothing cancels, and h can be as small as we like.
+# grows like 1/h. The best h lies where they meet. We measure it on the curve
+# exp(x) sin(x), not on x^2, whose central difference has no bending error. A
+# third way is the complex step (Squire and Trapp, SIAM Review 40, 1998): move
+# in the imaginary direction and read off f(x + ih).imag / h. No difference is
+# taken, so nothing cancels, and h can be as small as we like.
 # %%
 def bent(x): return np.exp(x) * np.sin(x)
 def bent_slope(x): return np.exp(x) * (np.sin(x) + np.cos(x))
