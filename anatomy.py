@@ -1739,10 +1739,10 @@ if __name__ == "__main__" and wanted("trial"):
 #
 # One rate is one point of a curve, and one seed is one draw. We take seven
 # rates and ten seeds: for each optimizer 70 networks in one graph, where each
-# ends with the very bits it has when it trains alone. Over the seeds we keep
-# the median and the range, rounded outward: a bound holds on every processor,
-# a last digit may not. Numpy computes outside Python's lock, so two threads
-# shorten the wait:
+# ends with the very bits it has when it trains alone. A run counts with its
+# median over the last 200 steps. Over the seeds we keep the median and the
+# range, rounded outward: a bound travels between processors where a last digit
+# may not. Numpy computes outside Python's lock; two threads shorten the wait:
 # %%
 RATES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 
@@ -1809,8 +1809,9 @@ if __name__ == "__main__" and wanted("race"):
 # one. But the target has edges. At 0.001, which Adam's paper suggests, both
 # stay below 75% with every seed; at 0.3 they depend on the seed; at 1 they are
 # below 75% again, since each coordinate moves by about lr, however small its
-# slope, and in RMSProp's first step by ten times that. As for smoothness, with
-# beta1 = 0 Adam's loss moves more than half as much again from step to step.
+# slope, and in RMSProp's first step by ten times that. And with beta1 = 0
+# Adam's loss moves more than half as much again from step to step, with each
+# seed: the smoothness is the average's.
 #
 # So far we broke the machine to test our judges. Now you break it, to test
 # yourself.
