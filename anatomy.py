@@ -5,11 +5,12 @@ r"""
 Training a network means asking, for each of its numbers, how the loss would
 change if that number were nudged. This file builds the machine that answers,
 out of numpy, puts it on trial, and uses it to untangle two spirals with four
-optimizers.
+optimizers. What it says of its own program it measures; what others found is
+cited. Read it from top to bottom, break it, and run it:
 
-What we say of our own program it measures; what others found is cited. You
-read the program itself, and the numbers below its cells are what it printed.
-Read it from top to bottom, run it, break it.
+    python anatomy.py all               the whole story
+    python anatomy.py nudge spiral      some chapters
+    python anatomy.py all --out DIR     keep the pictures and the tables
 
 The notation, each symbol with an example:
 
@@ -17,25 +18,22 @@ The notation, each symbol with an example:
     W, b     the parameters of a layer      x @ W + b
     N H      points, hidden units           (N, 2) @ (2, H) -> (N, H)
     f, L     a function, a loss             L = f(W) is one number
-    g        a cotangent: the slope of L    g has the shape of y
-             along each entry of y
-    v        a tangent: how fast each       v has the shape of x
-             entry of x is moving
+    g        cotangent: L's slope along y   g has the shape of y
+    v        tangent: how fast x moves      v has the shape of x
     '        transpose of a matrix          (X W)' = W' X'
     <a, b>   the sum of a * b               <[1, 2], [3, 4]> = 11
 
-Three ways to run it:
-
-    python anatomy.py all               the whole story
-    python anatomy.py nudge spiral      some chapters
-    python anatomy.py all --out DIR     keep the pictures and the tables
+The folded cell is plumbing: `wanted`, was this chapter asked for; `table` and
+`picture`, which show; `progress`, which counts for the impatient. Code under
+`if __name__ == "__main__"` is a demonstration, which an import skips.
 """
 # %% tags=["fold"]
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["numpy>=1.26", "matplotlib>=3.8"]
 # ///
-import io, os, re, sys, warnings
+import html, io, os, re, sys, warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -44,8 +42,6 @@ from itertools import count, product
 from math import prod
 from pathlib import Path
 from textwrap import fill
-
-import numpy as np
 
 CHAPTERS = {
     "nudge": "a slope by trying: two evaluations for every number",
@@ -63,63 +59,55 @@ CHAPTERS = {
     "answers": "what the engine says to them",
 }
 NOTEBOOK = hasattr(sys, "ps1") or "ipykernel" in sys.modules
-ASKED, OUT, told = CHAPTERS, None, set()
+ASKED, OUT = CHAPTERS, None
 if __name__ == "__main__" and not NOTEBOOK:
     import argparse, signal
 
+    def leave(code):
+        """Go at once, and leave no half file behind."""
+        for part in Path(OUT).glob(f"*.{os.getpid()}") if OUT else ():
+            part.unlink(missing_ok=True)
+        os._exit(code)
+
     def stop(kind, error, trace):
         """One line for what the machine refuses, a traceback for the rest."""
-        if not issubclass(kind, OSError):
+        if not issubclass(kind, (ImportError, OSError)):
             return sys.__excepthook__(kind, error, trace)
         print("anatomy.py:", error, file=sys.stderr, flush=True)
-        os._exit(1)
-
-    def leave(number, frame):
-        """Go at once, and leave no half file behind."""
-        for part in OUT.glob(f"*.{os.getpid()}") if OUT else ():
-            part.unlink(missing_ok=True)
-        os._exit(128 + number)
+        leave(1)
     sys.excepthook = stop
-    signal.signal(signal.SIGINT, leave)
-    signal.signal(signal.SIGTERM, leave)
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for number in signal.valid_signals() & {2, 13, 15}:    # INT, PIPE, TERM
+        signal.signal(number, lambda number, frame: leave(128 + number))
+    os.environ.pop("MPLBACKEND", None)      # it may name what is not there
+    if sys.stdout is None:
+        raise OSError("the standard output is closed")
     line = argparse.ArgumentParser(
-        "anatomy.py", "python anatomy.py NAME... [--out DIR]",
-        epilog="\n".join(f"  {k:12} {v}" for k, v in CHAPTERS.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    line.add_argument("names", nargs="*", metavar="NAME",
-                      help="'all', or chapters from the list below")
-    line.add_argument("--out", metavar="DIR", type=Path,
-                      help="keep pictures (SVG) and tables (Markdown) here")
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"  {k:12} {v}" for k, v in CHAPTERS.items()))
+    line.add_argument("NAME", nargs="*", help="'all', or chapters from below")
+    line.add_argument("--out", metavar="DIR", help="for pictures and tables")
     ASKED, OUT = vars(line.parse_args()).values()
-    for name in ASKED:
-        if name not in ("all", *CHAPTERS):
-            line.exit(2, f"anatomy.py: no chapter is called {name!r}; there "
-                         f"are all, {', '.join(CHAPTERS)}\n")
+    if wrong := {*ASKED} - {"all", *CHAPTERS}:
+        line.exit(2, f"{min(wrong)!r} is none of all, {', '.join(CHAPTERS)}\n")
     if not ASKED:
         line.print_help()
-    elif OUT:
-        OUT.mkdir(parents=True, exist_ok=True)
-    if sys.stdout is None:
-        line.exit(1, "anatomy.py: the standard output is closed\n")
+    elif OUT is not None:
+        os.makedirs(OUT, exist_ok=True)
+import numpy as np          # its absence, too, is told in one line
 
+@lru_cache                  # so that a chapter's heading is printed once
 def wanted(chapter):
     """Is this chapter asked for? A notebook asks for all of them."""
     asked = "all" in ASKED or chapter in ASKED
-    if asked and chapter not in told and not NOTEBOOK:
-        told.add(chapter)
+    if asked and not NOTEBOOK:
         print(f"\n--- {chapter}: {CHAPTERS[chapter]} ---\n")
     return asked
 
 def write(name, text):
     """Write a whole file into the folder --out, or none."""
-    part = OUT / f"{name}.{os.getpid()}"
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(OUT / name)
-    finally:
-        part.unlink(missing_ok=True)
+    part = Path(OUT, f"{name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8", newline="\n")
+    part.replace(Path(OUT, name))
 
 def table(name, *rows):
     """Print rows, the first of them a head, in columns; keep them in --out."""
@@ -133,22 +121,15 @@ def table(name, *rows):
         write(f"{name}.md", re.sub("([_*])", r"\\\1", text))
 
 BLUE, ORANGE, GREEN, PURPLE = "#2b7bba", "#b85c00", "#1f8257", "#a94b96"
-INK = "#010203"        # replaced by the colour of the text around the picture
+INK = "#000000"         # becomes the colour of the text around the picture
 STYLE = {"font.size": 9, "axes.titlesize": 9, "path.simplify_threshold": 0.3,
-         "axes.spines.top": False, "axes.spines.right": False,
-         **{f"{part}color": INK for part in "text. lines. axes.label "
-            "axes.edge xtick. ytick. patch.edge".split()}}
+         "axes.spines.top": False, "axes.spines.right": False}
 DARK = ("><style>svg{color:#222}@media(prefers-color-scheme:dark)"
         "{svg{color:#ddd;filter:brightness(1.4)}}</style>")
 
 def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
-    """Draw data where it can be seen: in a notebook, or in the folder --out.
-
-    The docstring of draw says in words what there is to see.
-    """
-    if not (OUT or NOTEBOOK and "IPython" in sys.modules): return
-    if not NOTEBOOK:                  # a backend named there may not exist
-        os.environ.pop("MPLBACKEND", None)
+    """Show data, or keep it in --out; draw's docstring says what is seen."""
+    if not (OUT or "IPython" in sys.modules): return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")       # matplotlib's, about its parts
         try:
@@ -156,21 +137,15 @@ def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
         except ImportError:
             return print(f"[{name}: no picture without matplotlib]")
         with style.context(["default", {**STYLE, "svg.hashsalt": name}]):
-            file = io.StringIO()
             page = figure.Figure(size, layout="constrained")
             draw(page.subplots(*grid), *data)
-            page.savefig(file, format="svg", transparent=True, metadata=dict.
-                         fromkeys(("Creator", "Date", "Format", "Type")))
-    show(name, file.getvalue(), " ".join((draw.__doc__ or name).split()))
-
-def show(name, svg, alt):
-    """Give matplotlib's SVG a text and the reader's colours; show or keep."""
-    from html import escape
-    svg = re.sub("(?s)^.*?(?=<svg)|<!--.*?-->|<style.*?/style>"
-                 "|<metadata.*?/metadata>", "", svg)
+            page.savefig(file := io.StringIO(), format="svg", transparent=True)
+    svg = re.sub(r"(?s)^.*?(?=<svg)|<!--.*?-->|<(style|metadata).*?/\1>", "",
+                 file.getvalue())
     svg = re.sub(r'([\s"-]\d+\.\d\d)\d+', r"\1", svg)      # enough for an eye
-    named = f'<svg role="img" aria-label="{escape(alt)}" '
-    svg = svg.replace("<svg ", named, 1).replace(INK, "currentColor")
+    alt = html.escape(" ".join((draw.__doc__ or name).split()))
+    start = f'<svg role="img" aria-label="{alt}" fill="{INK}" '
+    svg = svg.replace("<svg ", start, 1).replace(INK, "currentColor")
     if OUT:
         return write(f"{name}.svg", svg.replace(">", DARK, 1))
     from IPython.display import HTML, display
@@ -182,11 +157,6 @@ def progress(steps, label):
         if i % 100 == 0 and sys.stderr and sys.stderr.isatty():
             print(f"{label} {i}/{len(steps)}", end="  \r", file=sys.stderr)
         yield step
-# %% [markdown]
-# The folded cell is plumbing, of which the story uses four names: `wanted`,
-# was this chapter asked for; `table` and `picture`, which show; `progress`,
-# which counts for the impatient. Code under `if __name__ == "__main__"` is a
-# demonstration: it runs in a script and in a notebook, but not on import.
 # %% [markdown]
 # ## 1. A slope by trying
 #
@@ -215,42 +185,30 @@ def numerical_grad(f, x, h=1e-5):
     x = np.array(floats(x))
     slopes = np.empty(x.shape)
     for i in np.ndindex(x.shape):
-        middle = x[i]
-        x[i] = middle + h
-        if x[i] == middle:
-            raise ValueError(f"a nudge of {h} is lost on {middle}")
-        above = float(f(x.copy()))
-        x[i] = middle - h
-        slopes[i] = (above - float(f(x.copy()))) / (2 * h)
-        x[i] = middle
+        above, below = x.copy(), x.copy()
+        above[i] += h
+        below[i] -= h
+        if above[i] == x[i]:
+            raise ValueError(f"a nudge of {h} is lost on {x[i]}")
+        slopes[i] = (float(f(above)) - float(f(below))) / (2 * h)
     return slopes
 # %% [markdown]
 # How far can it be trusted? Two errors pull in opposite directions. The curve
 # of f bends within the step: that error grows with h, like h for a one-sided
-# nudge and like h^2 for a central one. And a computer's numbers have 16
-# digits, so the difference of two nearly equal values keeps few of them: that
-# error grows like 1/h. The best h lies where they meet. We measure it on
-#
-#     f(x) = exp(x) / sqrt(sin(x)^3 + cos(x)^3)
-#
-# and not on x^2, whose central difference has no bending error at all. This f
-# is the usual test of a third way (Squire and Trapp, SIAM Review 40, 1998; in
-# this form Martins, Sturdza and Alonso, ACM TOMS 29, 2003). Step in the
-# imaginary direction and read off f(x + ih).imag / h: no difference is taken,
-# so nothing cancels, and h can be as small as we like.
+# nudge and like h^2 for a central one. And of the 16 digits that a computer's
+# numbers have, the difference of two nearly equal values keeps few: that error
+# grows like 1/h. The best h lies where they meet. We measure it on the curve
+# exp(x) sin(x), not on x^2, whose central difference has no bending error. A
+# third way is the complex step (Squire and Trapp, SIAM Review 40, 1998): move
+# in the imaginary direction and read off f(x + ih).imag / h. No difference is
+# taken, so nothing cancels, and h can be as small as we like.
 # %%
-def bent(x):
-    """The f above."""
-    return np.exp(x) / np.sqrt(np.sin(x)**3 + np.cos(x)**3)
-
-def bent_slope(x):
-    """Its derivative, by hand."""
-    s, c = np.sin(x), np.cos(x)
-    return bent(x) * (1 - 1.5 * (s*s*c - c*c*s) / (s**3 + c**3))
+def bent(x): return np.exp(x) * np.sin(x)
+def bent_slope(x): return np.exp(x) * (np.sin(x) + np.cos(x))
 
 def nudge_errors(h):
     """Worst relative error of three nudges over 101 points, for each h."""
-    x, h = np.linspace(0.2, 1.4, 101), np.reshape(h, (-1, 1))
+    x, h = np.linspace(0, 1, 101), np.reshape(h, (-1, 1))
     ways = {"forward": (bent(x + h) - bent(x)) / h,
             "central": (bent(x + h) - bent(x - h)) / (2 * h),
             "complex": bent(x + 1j * h).imag / h}
@@ -262,11 +220,11 @@ def draw_errors(ax, h, errors):
     central nudge makes a V with its tip near h = 1e-5, the forward nudge a
     flatter V with its tip near 1e-8; the complex step falls to 1e-16 and
     stays there."""
-    for (way, error), line, color, place in zip(
-            errors.items(), (":", "-", "--"), (ORANGE, BLUE, GREEN),
-            ((3e-6, 1e-3), (2e-3, 2e-9), (1e-12, 3e-15))):
-        ax.loglog(h, error, line, color=color)
-        ax.text(*place, way, color=color)
+    spots = (3e-6, 1e-3), (2e-3, 2e-9), (1e-12, 3e-15)
+    for way, line, color, spot in zip(errors, (":", "-", "--"),
+                                      (ORANGE, BLUE, GREEN), spots):
+        ax.loglog(h, errors[way], line, color=color)
+        ax.text(*spot, way, color=color)
     ax.text(1e-16, 1e-4, "cancellation,\nlike 1/h", va="top")
     ax.text(1e-4, 1e-13, "bending,\nlike h^2")
     ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30),
@@ -275,35 +233,30 @@ def draw_errors(ax, h, errors):
 if __name__ == "__main__" and wanted("nudge"):
     h = 10.0 ** -np.arange(1, 17)
     errors = nudge_errors(h)
-    best = {way: h[error.argmin()] for way, error in errors.items()}
-    assert best["forward"] == 1e-8 and errors["forward"].min() < 1e-7
-    assert best["central"] == 1e-5 and errors["central"].min() < 1e-9
-    assert errors["complex"][h <= 1e-8].max() < 1e-15
-    table("nudge", ("nudge", "best h", "error below"),
-          ("forward", best["forward"], 1e-7),
-          ("central", best["central"], 1e-9), ("complex", "< 1e-8", 1e-15))
+    forward, central, complex_step = errors.values()
+    assert h[forward.argmin()] == 1e-8 and forward.min() < 1e-7
+    assert h[central.argmin()] == 1e-5 and central.min() < 1e-9
+    assert complex_step[h <= 1e-8].max() < 1e-15
+    table("nudge", ("nudge", "best h", "error below"), ("forward", 1e-8, 1e-7),
+          ("central", 1e-5, 1e-9), ("complex", "< 1e-8", 1e-15))
     for way, k, power in (("forward", slice(6), 1), ("central", slice(4), 2),
                           ("central", slice(6, 14), -1)):
         fit = np.polyfit(np.log(h[k]), np.log(errors[way][k]), 1)[0]
         print(f"{way} from {h[k][0]:.0e} to {h[k][-1]:.0e}: like h^{fit:.0f}")
         assert abs(fit - power) < 0.15
     picture("nudge", draw_errors, h, errors)
+    calls = []
+    numerical_grad(lambda w: calls.append(w) or 0.0, np.zeros(257))
+    print(f"one gradient of 257 numbers: {len(calls)} evaluations")
+    assert len(calls) == 514
 # %% [markdown]
 # A central nudge with h = 1e-5 is right to about nine digits, and by it we
 # judge everything from now on. But it pays two evaluations of f for each
-# number, and the network of chapter 7 has 2*64 + 64 + 64 + 1 = 257 of them.
-# %%
-if __name__ == "__main__" and wanted("nudge"):
-    calls = count()
-    numerical_grad(lambda w: 0.0 * next(calls), np.zeros(257))
-    bill = next(calls)
-    print(f"one gradient of 257 numbers: {bill} evaluations")
-    assert bill == 514
-# %% [markdown]
-# One step of training would cost 514 evaluations of the network, though each
-# repeats almost all of the arithmetic of the one before. If the numbers
-# remembered how they were made, one pass backward over that memory would give
-# all 257 slopes at once. But numbers forget.
+# number. The network of chapter 7 has 2*64 + 64 + 64 + 1 = 257 of them, and
+# one step of training would cost 514 evaluations, though each repeats almost
+# all of the arithmetic of the one before. If the numbers remembered how they
+# were made, one pass backward over that memory would give all 257 slopes at
+# once. But numbers forget.
 # %% [markdown]
 # ## 2. A tensor that remembers
 #
@@ -1647,28 +1600,27 @@ if __name__ == "__main__" and wanted("trial"):
 # ## 9. Seven rates, ten seeds
 #
 # One rate is one point of a curve, and one seed is one draw. We take seven
-# rates and ten seeds: for each optimizer 70 networks, on leading axes, in one
-# graph. They do not disturb each other; each ends with the very bits it has
-# when it trains alone. A run counts with its median over the last 200 steps,
-# and over the seeds we keep the median and the range. Numpy computes outside
-# Python's lock, so two threads shorten the wait:
+# rates and ten seeds: for each optimizer 70 networks in one graph, where each
+# ends with the very bits it has when it trains alone. A run counts with its
+# median over the last 200 steps. Over the seeds we keep the median and the
+# range, rounded outward: a bound travels between processors where a last digit
+# may not. Numpy computes outside Python's lock; two threads shorten the wait:
 # %%
 RATES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 
 def race(seeds=10, steps=2000):
-    """(loss, accuracy, loss after one step), by optimizer, rate and seed."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    def enter(rule):
-        run = train(rule, range(seeds), RATES.reshape(7, 1, 1, 1), steps, [1])
-        return *run.final(), run.watched[1][0]
+    """(loss, accuracy), by optimizer, rate and seed."""
+    enter = partial(train, seeds=range(seeds), steps=steps,
+                    lr=RATES.reshape(7, 1, 1, 1))
     with ThreadPoolExecutor(2) as pool:
-        return np.stack(list(pool.map(enter, OPTIMIZERS.values())), axis=1)
+        runs = pool.map(enter, OPTIMIZERS.values())
+    return np.stack([run.final() for run in runs], axis=1)
 
 def spread(values, form):
-    """Median and range, as text."""
-    low, mid, high = (f"{q:{form}}" for q in np.quantile(values, (0, 0.5, 1)))
-    return f"{mid} ({low} to {high})"
+    """Median and range, as text; the range to hundredths, outward."""
+    low, middle, high = np.quantile(values, (0, 0.5, 1))
+    low, high = np.floor(low * 100) / 100, np.ceil(high * 100) / 100
+    return f"{middle:{form}} ({low:{form}} to {high:{form}})"
 # %% tags=["fold"]
 def draw_race(axes, accuracy):
     """Accuracy after 2000 steps against the rate, with the range of ten seeds
@@ -1685,53 +1637,42 @@ def draw_race(axes, accuracy):
         ax.set(ylabel="accuracy", xlabel="learning rate", ylim=(0.48, 1.06))
 # %% [markdown]
 # First everyone at the common rate; then each at its own best, where its
-# median loss is lowest (to two decimals; the smaller rate if two tie).
+# median loss is lowest (to two decimals; the smaller rate if two tie). Last,
+# is Adam's curve smooth because it averages g? With beta1 = 0 it does not.
 # %%
 if __name__ == "__main__" and wanted("race"):
-    loss, accuracy, after_one = race()     # each (optimizers, rates, seeds)
+    loss, accuracy = race()                # each (optimizers, rates, seeds)
     best = np.median(loss, -1).round(2).argmin(-1)
     for title, at in ("race", [3] * 4), ("best", best):      # 3: 0.1
         table(title, ("optimizer", "rate", "loss", "accuracy"), *(
             (name, f"{RATES[i]:g}", spread(a[i], ".2f"), spread(b[i], ".0%"))
             for name, i, a, b in zip(OPTIMIZERS, at, loss, accuracy)))
         print()
-    rates = [RATES[(seen > 0.95).all(1)].tolist() for seen in accuracy]
-    table("good", ("optimizer", "above 95% with every seed at"), *(
-        (name, ", ".join(map("{:g}".format, good)))
-        for name, good in zip(OPTIMIZERS, rates)))
-    assert rates == [[1], [1, 3], [0.01, 0.03, 0.1], [0.01, 0.03, 0.1]]
-    assert all(RATES[i] in found for i, found in zip(best, rates))
+    good = [RATES[(seen > 0.95).all(1)].tolist() for seen in accuracy]
+    assert good == [[1], [1, 3], [0.01, 0.03, 0.1], [0.01, 0.03, 0.1]]
+    assert all(RATES[i] in found for i, found in zip(best, good))
     assert max(accuracy[:2, :4].max(), accuracy[2:, [0, 5, 6]].max()) < 0.75
     assert (np.ptp(accuracy[2:, 4], axis=-1) > 0.15).all()       # at 0.3
     picture("race", draw_race, accuracy, size=(4.9, 4.6), grid=(2, 1))
+    rough = [[abs(np.diff(train(Adam, seed, steps=500, beta1=beta).losses))
+              .mean() for seed in (1, 2, 3)] for beta in (0.0, 0.9)]
+    print("mean change of Adam's batch loss in a step, for three seeds:\n"
+          f"beta1 = 0 {np.round(rough[0], 2)}, 0.9 {np.round(rough[1], 2)}")
+    assert (np.divide(*rough) > 1.5).all()
 # %% [markdown]
 # At 0.1, SGD and Momentum are below 75% with every seed, the other two above
 # 95%. At 1 it is the reverse. At its best rate each of the four is above 95%
 # with every seed: the gap was the length of a step. Of Momentum's sevenfold
 # speed in the bowl one more good rate is left.
 #
-# Does adaptivity buy a rate that needs no search? It buys a wider target. The
+# Does adaptivity buy a rate that needs no search? It buys a wider target: the
 # rates that are good with every seed span a decade for RMSProp and Adam, a
 # factor of three for Momentum (3 is the end of our grid), and for SGD there is
 # one. But the target has edges. At 0.001, which Adam's paper suggests, both
-# stay below 75% with every seed, as SGD does at 0.1; at 0.3 they depend on the
-# seed; at 1 they stay below 75% again. Each coordinate moves by about lr,
-# however small its slope, and RMSProp's first step is ten times that. One step
-# can ruin a network. And is Adam's curve smooth because it averages g? With
-# beta1 = 0 it does not, and all else stays.
-# %%
-if __name__ == "__main__" and wanted("race"):
-    after_one = np.median(after_one[:, 5], -1).round(1).tolist()
-    table("first", ("loss after one step at rate 1", *OPTIMIZERS),
-          ("median over seeds", *after_one))
-    rough = [[abs(np.diff(train(Adam, seed, steps=500, beta1=beta).losses))
-              .mean() for seed in (1, 2, 3)] for beta in (0.0, 0.9)]
-    print("mean change of Adam's batch loss in a step, for three seeds:\n"
-          f"beta1 = 0 {np.round(rough[0], 2)}, 0.9 {np.round(rough[1], 2)}")
-    assert max(after_one[:2]) < 2 and 10 < after_one[3] < 50 < after_one[2] / 9
-    assert (np.divide(*rough) > 1.5).all()
-# %% [markdown]
-# The loss then moves more than half as much again from step to step, with each
+# stay below 75% with every seed; at 0.3 they depend on the seed; at 1 they are
+# below 75% again, since each coordinate moves by about lr, however small its
+# slope, and in RMSProp's first step by ten times that. And with beta1 = 0
+# Adam's loss moves more than half as much again from step to step, with each
 # seed: the smoothness is the average's.
 #
 # So far we broke the machine to test our judges. Now you break it, to test

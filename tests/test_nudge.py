@@ -92,8 +92,8 @@ def test_f_that_does_not_answer_with_a_number(answer):
 
 
 def test_the_slope_by_hand_is_right():
-    """Squire and Trapp's slope agrees with a complex step."""
-    x = np.linspace(0.2, 1.4, 101)
+    """It agrees with Squire and Trapp's complex step."""
+    x = np.linspace(0, 1, 101)
     np.testing.assert_allclose(bent_slope(x), bent(x + 1e-30j).imag / 1e-30, rtol=1e-14)
 
 
@@ -126,7 +126,7 @@ def test_one_error_for_each_step(errors):
     assert all(e.shape == H.shape for e in errors.values())
     assert errors["forward"][0] == max(
         abs((bent(x + .1) - bent(x)) / .1 / bent_slope(x) - 1)
-        for x in np.linspace(0.2, 1.4, 101))
+        for x in np.linspace(0, 1, 101))
 
 
 def test_a_square_has_no_bending_error():

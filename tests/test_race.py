@@ -20,16 +20,15 @@ def test_together_is_alone_bit_for_bit(name):
 
 def test_race_is_the_single_runs_and_repeats_itself():
     found = race(seeds=2, steps=30)
-    assert found.shape == (3, 4, len(RATES), 2)
+    assert found.shape == (2, 4, len(RATES), 2)
     assert np.array_equal(found, race(seeds=2, steps=30))
     for k, rule in enumerate(OPTIMIZERS.values()):
-        one = train(rule, 1, RATES[3], steps=30, watch=[1])
-        assert np.array_equal(found[:2, k, 3, 1], one.final())
-        assert found[2, k, 3, 1] == one.watched[1][0]
+        one = train(rule, 1, RATES[3], steps=30)
+        assert np.array_equal(found[:, k, 3, 1], one.final())
 
 
 def test_a_failure_in_a_thread_is_not_lost(monkeypatch):
-    def fails(*_):
+    def fails(*_, **__):
         raise FloatingPointError("on purpose")
     monkeypatch.setattr(anatomy, "train", fails)
     with pytest.raises(FloatingPointError):
@@ -70,6 +69,13 @@ def test_the_average_of_g_is_what_smooths_adam():
 
 def test_spread_says_median_and_range():
     assert spread([0.5, 0.25, 1.0], ".0%") == "50% (25% to 100%)"
+
+
+def test_the_range_is_rounded_outward():
+    """Where processors disagree about a last digit, both are within."""
+    assert spread([0.0299, 0.0371, 0.0534], ".2f") == "0.04 (0.02 to 0.06)"
+    assert spread([0.0299, 0.0373, 0.0556], ".2f") == "0.04 (0.02 to 0.06)"
+    assert spread([0.6401, 0.69, 0.7299], ".0%") == "69% (64% to 73%)"
 
 
 def test_the_picture_shows_every_seed():

@@ -316,7 +316,7 @@ def test_stdout_that_nobody_reads():
                            stderr=subprocess.PIPE, env=surroundings(PYTHONUNBUFFERED="1"))
     assert run.stdout.readline() and run.stdout.readline().startswith(b"---")
     run.stdout.close()
-    assert run.stderr.read() == b"" and run.wait() == -signal.SIGPIPE
+    assert run.stderr.read() == b"" and run.wait() == 128 + signal.SIGPIPE
     run.stderr.close()
 
 
@@ -353,3 +353,43 @@ def test_signals(name, code, tmp_path):
     assert run.returncode == code and len(complaint.splitlines()) <= 1 and "Traceback" not in complaint
     assert not (tmp_path / "o").exists() or all(
         file.endswith((".svg", ".md")) for file in contents(tmp_path / "o"))
+
+
+# Before numpy
+
+def before_numpy(folder, code):
+    """Surroundings in which `import numpy` runs this code."""
+    (folder / "numpy.py").write_text(code)
+    return dict(PYTHONPATH=str(folder))
+
+
+def test_without_numpy(tmp_path):
+    """One sentence that names it; the chapters can be listed all the same."""
+    missing = before_numpy(tmp_path, "raise ModuleNotFoundError(\"No module named 'numpy'\")\n")
+    assert "numpy" in one_line(story("nudge", **missing))
+    assert fine(story("-h", **missing)) == fine(story("-h"))
+
+
+@POSIX
+@pytest.mark.parametrize("name, code", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_signals_while_numpy_is_imported(name, code, tmp_path):
+    """It stops at once with the code of the signal and without a word."""
+    slow = before_numpy(tmp_path, "import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    run = subprocess.Popen([sys.executable, SCRIPT, "nudge"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, env=surroundings(**slow))
+    assert run.stdout.readline() == "importing\n"
+    run.send_signal(getattr(signal, name))
+    assert run.communicate(timeout=20) == ("", "") and run.returncode == code
+
+
+def test_out_that_is_empty(tmp_path):
+    """As from --out "$UNSET": refused in one line, and nothing is written here."""
+    one_line(story("nudge", "--out", "", cwd=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@POSIX
+def test_help_on_a_closed_stdout():
+    """One line, and not 0."""
+    one_line(subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, SCRIPT, "-h"],
+                            capture_output=True, text=True, env=surroundings()))
