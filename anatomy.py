@@ -201,7 +201,7 @@ def progress(steps, label):
 def floats(x):
     """x as a float64 array; a TypeError if it does not hold real numbers."""
     array = np.asarray(x)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" or hasattr(x, "filled") and x.mask.any():
         raise TypeError(f"real numbers are wanted here, not {x!r:.60}")
     return array.astype(float, copy=False)
 
@@ -219,9 +219,9 @@ def numerical_grad(f, x, h=1e-5):
         x[i] = middle + h
         if x[i] == middle:
             raise ValueError(f"a nudge of {h} is lost on {middle}")
-        above = float(f(x.copy()))
+        above = float(floats(f(x.copy())))
         x[i] = middle - h
-        slopes[i] = (above - float(f(x.copy()))) / (2 * h)
+        slopes[i] = (above - float(floats(f(x.copy())))) / (2 * h)
         x[i] = middle
     return slopes
 # %% [markdown]
