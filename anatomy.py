@@ -712,28 +712,19 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 # ## 4. The vocabulary, and a loss that survives
 #
 # A new word is a value and a rule for each operand. Where a function acts on
-# each entry by itself, the rule multiplies the cotangent g by the slope at
-# that entry, which is often cheapest to say with the result y:
+# each entry by itself, the rule multiplies the cotangent g by the slope there,
+# which is often cheapest to say with the result y:
 # %%
 def elementwise(function, rule):
     """A method with value y = function(x) and the rule g -> rule(g, x, y)."""
     def method(self):
-        x = self.data
-        y = function(x)
+        x, y = self.data, function(self.data)
         return Tensor(y, (self, lambda g: rule(g, x, y)))
     return method
 
-def softplus(x):
-    """log(1 + exp(x)), without overflow for any x."""
-    return np.logaddexp(0.0, x)
-
-def logistic(x):
-    """1 / (1 + exp(-x)), without overflow for any x."""
-    return np.exp(-softplus(-x))
-
-def positive(x):
-    """The larger of x and 0."""
-    return np.maximum(x, 0.0)
+positive = partial(np.maximum, 0.0)
+softplus = partial(np.logaddexp, 0.0)         # log(1 + exp(x)) for any x
+logistic = lambda x: np.exp(-softplus(-x))    # 1 / (1 + exp(-x))
 
 #                            y of x    cotangent of x
 Tensor.exp     = elementwise(np.exp,   lambda g, x, y: g * y)
@@ -742,36 +733,32 @@ Tensor.tanh    = elementwise(np.tanh,  lambda g, x, y: g * (1 - y * y))
 Tensor.relu    = elementwise(positive, lambda g, x, y: g * np.sign(y))  # 0, 1
 Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 # %% [markdown]
-# Two operands, two rules. In the power, x^0 has slope 0 even at x = 0, and 0^y
+# Two operands, two rules. In the power, x^0 has slope 0 for every x, and 0^y
 # has slope 0 along y, where the formulas would say nan. The transposes in the
 # matrix product need no matching of shapes by eye. Write one entry, and ask
-# where X[i,k] is used: in Z[i,j] for every j, each time with the factor
-# W[k,j]:
+# where X[i,k] is used: in Z[i,j] for every j, times W[k,j] each time.
 #
 #     Z[i,j] = sum over k of X[i,k] W[k,j]
 #     slope along X[i,k] = sum over j of g[i,j] W[k,j]  =  (g W')[i,k]
 #     slope along W[k,j] = sum over i of X[i,k] g[i,j]  =  (X' g)[k,j]
 #
-# Numpy's product also takes stacks of matrices, whose copied axes are
-# `unbroadcast`'s business, and single vectors: a vector is a row on the left
-# and a column on the right, and the axis that makes it one is dropped again.
-# The last words only move numbers about, and their rules move cotangents back.
-# A sum is undone by a copy, as chapter 3 promised. An entry that is picked
-# twice collects two reports, hence `np.add.at`; plain assignment would keep
-# the last one. (An array of shape (0, 1, 2, ...) shows, once transposed, where
-# its axes went; sorting brings them back.)
+# Numpy's product also takes stacks, whose copied axes are `unbroadcast`'s
+# business, and vectors, which are lent an axis. A sum is undone by a copy. The
+# last words only move entries: `moved` makes the same move with the numbers of
+# their places, and so knows where each report belongs. An entry picked twice
+# gets two, hence `np.bincount`, which adds. Where the left operand is a
+# constant Python asks the right one, with the operands exchanged.
 # %%
 def divide(a, b):
     x, y = value(a), value(b)
-    z = x / y
-    return Tensor(z, (a, lambda g: g / y), (b, lambda g: -g * z / y))
+    return Tensor(x / y, (a, lambda g: g / y),
+                         (b, lambda g: -g * (x / y) / y))
 
 def power(a, b):
     x, y = value(a), value(b)
     z = x ** y
-    return Tensor(z,
-                  (a, lambda g: g * y * x ** np.where(y == 0, 1.0, y - 1.0)),
-                  (b, lambda g: g * z * np.log(np.where(x == 0, 1.0, x))))
+    return Tensor(z, (a, lambda g: g * y * x ** (y - (y != 0))),
+                     (b, lambda g: g * z * np.log(np.where(x == 0, 1.0, x))))
 
 def times(x, y):
     """x @ y by the quickest of numpy's spellings; they agree to the bit."""
@@ -782,8 +769,8 @@ def times(x, y):
 def matmul(a, b):
     x, y = np.asarray(value(a)), np.asarray(value(b))
     z = times(x, y)                    # numpy refuses shapes that do not fit
-    if y.ndim == 1: return matmul(a, reshape(b, -1, 1))[..., 0]
-    if x.ndim == 1: return matmul(reshape(a, 1, -1), b)[..., 0, :]
+    if y.ndim == 1: return matmul(a, moved(b, lambda y: y[:, None]))[..., 0]
+    if x.ndim == 1: return matmul(moved(a, lambda x: x[None]), b)[..., 0, :]
     return Tensor(z, (a, lambda g: times(g, y.swapaxes(-1, -2))),
                      (b, lambda g: times(x.swapaxes(-1, -2), g)))
 
@@ -797,59 +784,30 @@ def mean(a, axis=None, keepdims=False):
     n, (_, copy) = value(a).size // max(total.data.size, 1), total.edges[0]
     return Tensor(total.data / n, (a, lambda g: copy(g / max(n, 1))))
 
-def reshape(a, *shape):
+def moved(a, move):
     x = value(a)
-    return Tensor(x.reshape(*shape), (a, lambda g: g.reshape(x.shape)))
+    places = move(np.arange(x.size).reshape(x.shape))
+    return Tensor(move(x), (a, lambda g: floats(np.bincount(   # int if empty
+        np.ravel(places), np.ravel(g), x.size)).reshape(x.shape)))
 
-def transpose(a, *axes):
-    x = value(a)
-    back = np.argsort(np.empty(range(x.ndim)).transpose(*axes).shape)
-    return Tensor(x.transpose(*axes), (a, lambda g: g.transpose(back)))
-
-def pick(a, index):
-    x = value(a)
-    def put(g):
-        places = np.zeros(x.shape)
-        np.add.at(places, index, g)
-        return places
-    return Tensor(x[index], (a, put))
-# %% [markdown]
-# Binding these functions to the class completes it. Where the left operand is
-# a constant Python asks the right one, with the operands exchanged:
-# %%
-def swapped(operation):
-    return lambda b, a: operation(a, b)
-
-Tensor.__truediv__, Tensor.__rtruediv__ = divide, swapped(divide)
-Tensor.__pow__,     Tensor.__rpow__     = power,  swapped(power)
-Tensor.__matmul__,  Tensor.__rmatmul__  = matmul, swapped(matmul)
-Tensor.__getitem__, Tensor.T            = pick,   property(transpose)
+Tensor.__truediv__, Tensor.__rtruediv__ = divide, lambda b, a: divide(a, b)
+Tensor.__pow__,     Tensor.__rpow__     = power,  lambda b, a: power(a, b)
+Tensor.__matmul__,  Tensor.__rmatmul__  = matmul, lambda b, a: matmul(a, b)
 Tensor.sum,         Tensor.mean         = sum_,   mean
-Tensor.reshape,     Tensor.transpose    = reshape, transpose
+Tensor.reshape = lambda a, *shape: moved(a, lambda x: x.reshape(*shape))
+Tensor.transpose = lambda a, *axes: moved(a, lambda x: x.transpose(*axes))
+Tensor.T = property(Tensor.transpose)
+Tensor.__getitem__ = lambda a, index: moved(a, lambda x: x[index])
 Tensor.__iter__ = lambda self: (self[i] for i in range(len(self.data)))
-
-if __name__ == "__main__" and wanted("rules"):
-    X, W = Tensor([[0.0, 1.0], [2.0, 3.0]]), Tensor([[4.0, 5.0], [6.0, 7.0]])
-    g = np.array([[1.0, 2.0], [3.0, 4.0]])
-    (X @ W).backward(g)
-    nudged = numerical_grad(lambda w: np.sum(g * (X.data @ w)), W.data)
-    print("slopes along W:", *W.grad, "  nudged:", *nudged.round(6))
-    print("without the transpose: ", *(X.data @ g))
-    assert np.allclose(W.grad, nudged, rtol=1e-8)
-    assert not np.allclose(X.data @ g, nudged, atol=1)
 # %% [markdown]
-# With square matrices the shapes alone do not tell whether a transpose is
-# missing. Chapter 8 tries every word. First, three surprises.
+# Three surprises. *The slope of x - mean(x).* We may expect 1 - 1/4 = 0.75 for
+# each of four numbers. But the seed ones asks how the *sum* of the differences
+# moves, and that is always 0. The seed e0 asks what we had in mind.
 #
-# *The slope of x - mean(x).* We may expect 1 - 1/4 = 0.75 for each of four
-# numbers. But the seed ones asks how the *sum* of the four differences moves,
-# and that sum is always 0. The seed e0 asks what we had in mind.
-#
-# *The slope of relu at 0.* There is none: it is 0 on the left and 1 on the
-# right, and an engine has to choose between them. We choose 0, as `torch.relu`
-# and `jax.nn.relu` do; the maximum of x and 0 splits the tie and takes 1/2 in
-# `torch.maximum`, `jnp.maximum` and HIPS autograd. A central nudge says 1/2 at
-# 0 for every h: at a kink it is no judge.
+# *The slope of relu at 0.* It is 0 on the left and 1 on the right, and an
+# engine has to choose. We choose 0, as `torch.relu` and `jax.nn.relu` do; the
+# maximum of x and 0 takes 1/2 in `torch.maximum`, `jnp.maximum` and HIPS
+# autograd. A central nudge says 1/2 for every h: at a kink it is no judge.
 # %%
 def centred_slopes(seed):
     """Slopes of sum(seed * (x - mean(x))) along four numbers x."""
@@ -857,42 +815,44 @@ def centred_slopes(seed):
     (x - x.mean()).backward(seed)
     return x.grad
 
-def slopes_at_kink():
-    """The slope of max(x, 0) at 0, three ways."""
-    x, y = Tensor(0.0), Tensor(0.0)
-    x.relu().backward(), (y * (y.data >= 0)).backward()
-    return {"relu": x.grad, "x * (x >= 0)": y.grad,
-            "nudged": numerical_grad(positive, 0.0)}
-
 if __name__ == "__main__" and wanted("rules"):
-    for name, seed, slopes in (("ones", [1, 1, 1, 1], [0, 0, 0, 0]),
-                               ("e0", [1, 0, 0, 0], [.75, -.25, -.25, -.25])):
-        print(f"x - mean(x), seed {name:4}", centred_slopes(seed))
-        assert np.array_equal(centred_slopes(seed), slopes)
-    three = slopes_at_kink()
-    print("max(x, 0) at 0:", *(f"{k} {v:.1f}" for k, v in three.items()),
-          sep="  ")
-    assert list(three.values()) == [0.0, 1.0, 0.5]
+    ones, e0 = centred_slopes([1, 1, 1, 1]), centred_slopes([1, 0, 0, 0])
+    print(f"x - mean(x), seed ones {ones}\nx - mean(x), seed e0   {e0}")
+    assert not ones.any() and np.array_equal(e0, [.75, -.25, -.25, -.25])
+    x, nudged = Tensor(0.0), numerical_grad(positive, 0.0)
+    x.relu().backward()
+    print(f"relu at 0: slope {x.grad:.0f}, nudged {nudged:.1f}")
+    assert x.grad == 0 and nudged == 0.5
 # %% [markdown]
 # *The logarithm of 0.* A network that sorts points into two classes ends in a
 # number z, the *logit*; p = sigmoid(z) is its probability of class 1, and the
-# loss of a point with label y, the *binary cross-entropy*, is
+# loss of a point with label y, the *binary cross-entropy*, is -log(p) if y is
+# 1 and -log(1 - p) if y is 0. Let p round to 1 while y = 0, and it is
+# infinite. A popular patch adds 1e-8 inside the logarithm. The number stays
+# finite, but the slope along z, which should be p, becomes
 #
-#     -log(p)  if y = 1,    -log(1 - p)  if y = 0
+#     p (1 - p) / (1 - p + 1e-8)
 #
-# Let p round to 1 while y = 0, and this is infinite. A popular patch adds 1e-8
-# inside the logarithm. The number stays finite, but the slope along z, which
-# should be p, becomes p (1 - p) / (1 - p + 1e-8): half of that at z = 18.42,
-# where 1 - p = 1e-8, and exactly 0 from about z = 37.5 on, where 1 - p rounds
-# to 0. The points that are most wrong teach nothing, and their loss stops at a
-# ceiling of -log(1e-8) = 18.42.
+# This is half of p at z = 18.42, where 1 - p = 1e-8, and exactly 0 from about
+# z = 37.5 on, where 1 - p rounds to 0. The points that are most wrong teach
+# nothing, and their loss stops at a ceiling of -log(1e-8) = 18.42.
 #
 # The other way is to never form p. Substitute it, and both cases become
 #
 # $$ L = \log(1 + e^z) - y z, \qquad \frac{dL}{dz} = p - y $$
 #
-# which `softplus` computes without overflow, and whose slope vanishes only
-# where the point is right.
+# a loss whose slope vanishes only where the point is right.
+# %% tags=["fold"]
+def draw_losses(axes, z, patched, exact):
+    """Two panels against the logit z of a point of class 0. The loss from the
+    logit rises without bound and its slope stays 1; the patched loss stops at
+    18.42 and its slope falls back to 0."""
+    for k, ax in enumerate(axes):
+        ax.plot(z, exact[k], color=BLUE, label="from the logit")
+        ax.plot(z, patched[k], "--", color=ORANGE, label="log(1 - p + 1e-8)")
+        ax.set(title=("loss of a point with y = 0", "its slope along z")[k],
+               xlabel="logit z", xticks=range(-10, 51, 10))
+    axes[0].legend(frameon=False, labelcolor="linecolor")
 # %%
 def patched_bce(z, y):
     """The cross-entropy of each point, with the patch log(p + 1e-8)."""
@@ -902,56 +862,44 @@ def patched_bce(z, y):
 def bce_with_logits(z, y):
     """The mean binary cross-entropy of labels y from logits z, one number.
 
-    z, y: of one shape, y from 0 to 1. A ValueError if the shapes differ:
-    (N, 1) against (N,) would broadcast to (N, N) without a word.
+    z, y: of one shape, y from 0 to 1, which is not checked. A ValueError if
+    the shapes differ: (N, 1) against (N,) would broadcast to (N, N).
     """
     x, labels = np.asarray(value(z)), np.asarray(value(y))
     if x.shape != labels.shape:
-        raise ValueError(f"logits of shape {x.shape} but labels of shape "
-                         f"{labels.shape}: reshape one like the other")
-    s, n = softplus(x), max(x.size, 1)
-    return Tensor((s - labels * x).sum() / n,
-                  (z, lambda g: (np.exp(x - s) - labels) * (g / n)),   # p - y
-                  (y, lambda g: x * (-g / n)))
+        raise ValueError(f"labels {labels.shape} do not fit logits {x.shape}")
+    s, n = softplus(x), max(x.size, 1)               # p is exp(x - s)
+    loss = (s - labels * x).sum()
+    if loss != loss:                   # 0 * inf, where a logit is infinite
+        wrong = np.isinf(x) & (labels != (x > 0))
+        x, s = np.nan_to_num((x, s), nan=np.nan)         # finite, or nan
+        loss = np.where(wrong, np.inf, s - labels * x).sum()
+    return Tensor(loss / n, (z, lambda g: (np.exp(x - s) - labels) * (g / n)),
+                            (y, lambda g: x * (-g / n)))
 
 def loss_slopes(z):
     """(loss, slope) at logits z for label 0: patched, and from the logit."""
-    a, b, zero = Tensor(z), Tensor(z), np.zeros(len(z))
-    patched = patched_bce(a, zero)
+    a, b = Tensor(z), Tensor(z)
+    patched = patched_bce(a, 0.0)
     patched.sum().backward()
-    bce_with_logits(b, zero).backward(len(z))       # undoes the mean's 1 / n
+    bce_with_logits(b, 0 * z).backward(len(z))      # undoes the mean's 1 / n
     return (patched.data, a.grad), (softplus(z), b.grad)
-# %% tags=["fold"]
-def draw_losses(axes, z, patched, exact):
-    """Two panels against the logit z of a point of class 0. The loss from the
-    logit rises without bound and its slope stays 1; the patched loss stops at
-    18.42 and its slope falls back to 0."""
-    for k, (ax, title, high, low) in enumerate(zip(
-            axes, ("loss of a point with y = 0", "its slope along z"),
-            ((30, 36), (50, 0.85)), ((50, 8), (50, 0.08)))):
-        ax.plot(z, exact[k], color=BLUE)
-        ax.plot(z, patched[k], "--", color=ORANGE)
-        ax.text(*high, "from the logit", color=BLUE, ha="right")
-        ax.text(*low, "log(1 - p + 1e-8)", color=ORANGE, ha="right")
-        ax.set(xlabel="logit z", title=title, xticks=range(-10, 51, 10))
-# %%
+
 if __name__ == "__main__" and wanted("rules"):
     z = np.array([-5.0, 0.0, 10.0, 18.42, 25.0, 38.0])
     patched, exact = loss_slopes(z)
     print()
     table("losses", ("z", "patched", "slope", "from logit", "its slope"), *(
-        [f"{v:.{k}f}" for v, k in zip(row, (2, 2, 4, 2, 4))]
+        "{:.2f} {:.2f} {:.4f} {:.2f} {:.4f}".format(*row).split()
         for row in zip(z, *patched, *exact)))
     assert abs(patched[1][3] - 0.5) < 1e-3 and patched[1][-1] == 0
     assert abs(patched[0][-1] + np.log(1e-8)) < 1e-6
-    assert np.allclose(exact[1], logistic(z), rtol=1e-12)
-    curve = np.linspace(-10, 50, 241)
-    picture("losses", draw_losses, curve, *loss_slopes(curve),
-            size=(4.9, 4.4), grid=(2, 1))
+    z = np.linspace(-10, 50, 241)
+    picture("losses", draw_losses, z, *loss_slopes(z), size=(4.9, 4.4),
+            grid=(2, 1))
 # %% [markdown]
-# The second is what we train with.
-#
-# Every rule above looks right. So does every wrong one. Who checks them?
+# The second is what we train with. And every rule above looks right, but so
+# does every wrong one. Who checks them?
 # %% [markdown]
 # ## 5. The nudge as a judge
 #
