@@ -28,8 +28,8 @@ PLACES = {
     "engine": "value floats Tensor starting_cotangent",
     "optimizers": "Average Optimizer SGD Momentum RMSProp Adam excess",
     "unbroadcast": "unbroadcast",
-    "rules": "elementwise softplus logistic positive divide power times matmul sum_ mean reshape transpose "
-             "pick swapped Tensor. bce_with_logits patched_bce",
+    "rules": "elementwise softplus logistic positive divide power times matmul sum_ mean moved "
+             "Tensor. bce_with_logits patched_bce",
     "gradcheck": "Report gradcheck ask judge", "nudge": "numerical_grad"}
 SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
          ast.MatMult: ast.Mult, ast.FloorDiv: ast.Mult, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE,

@@ -12,7 +12,8 @@ from anatomy import Tensor, post_order, settle, train, Adam
 from judges import agrees, numbers, same, slopes
 
 NOT_REAL = [None, "a", b"a", 1j, [1j], [None], ["a"], object(), {1.0},
-            np.array([1, None]), np.datetime64("2020"), lambda: 0]
+            np.array([1, None]), np.datetime64("2020"), lambda: 0,
+            np.ma.array([1.0, 2.0], mask=[True, False])]
 
 
 # A leaf

@@ -178,6 +178,16 @@ def test_h_and_tol_that_judge_nothing(name, bad):
     same(w.data, W)
 
 
+@pytest.mark.parametrize("name", ["h", "tol"])
+@pytest.mark.parametrize("bad", ["a", None, 1j])
+def test_h_and_tol_that_are_no_numbers(name, bad):
+    """One sentence, and nothing moved."""
+    w = leaf(*W)
+    with pytest.raises(TypeError, match="real numbers are wanted"):
+        gradcheck(lambda w: (w * w).sum(), [w], **{name: bad})
+    same(w.data, W)
+
+
 def test_rounding_is_not_a_crime():
     """A right slope below the noise of its nudge, over tol, is not judged at all."""
     for slope in 1e-7, 1e-3, 1.0:           # 1e8 eps / h, a noise of 2e-3, over tol
@@ -226,6 +236,16 @@ def test_also_when_backward_fails():
     with pytest.raises(ZeroDivisionError):
         gradcheck(lambda w: Tensor(w.data * 2, (w, broken)), [w])
     assert w.grad is grad
+
+
+def test_leaves_that_are_not_asked_about():
+    """Backward adds to their grads once, as the docstring says; their data stays."""
+    w, v = leaf(*W), leaf(*W)
+    v.grad = np.ones(3)
+    assert gradcheck(lambda w: (w * v).sum(), [w])
+    same(v.data, W)
+    same(v.grad, 1 + np.array(W) * 1)
+    assert w.grad is None
 
 
 # Bad input

@@ -84,7 +84,8 @@ def test_x_that_is_no_real_array(x):
         numerical_grad(lambda x: 0.0, x)
 
 
-@pytest.mark.parametrize("answer", [None, "a", [1.0, 2.0], np.ones(2)], ids=repr)
+@pytest.mark.parametrize("answer", [None, "a", "3.5", b"3", 1j, np.complex128(1), np.array(1j),
+                                    [1.0, 2.0], np.ones(2)], ids=repr)
 def test_f_that_does_not_answer_with_a_number(answer):
     """Only a number has a slope here."""
     with pytest.raises((TypeError, ValueError)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anatomy import (Tensor, bce_with_logits, centred_slopes, logistic,
-                     loss_slopes, patched_bce, positive, slopes_at_kink, softplus)
+                     loss_slopes, numerical_grad, patched_bce, positive, softplus)
 from judges import agrees, central, complex_step, numbers, same, slopes
 
 SHAPES = [(), (1,), (4,), (2, 3), (2, 1, 3), (0,), (2, 0)]
@@ -94,6 +94,15 @@ def test_powers(base, exponent, value, along_base, along_exponent):
     same(b, along_exponent)
     same(slopes(lambda a: a ** exponent, base)[1][0], along_base)
     same(slopes(lambda b: base ** b, exponent)[1][0], along_exponent)
+
+
+@pytest.mark.parametrize("x", [np.inf, -np.inf, np.nan, 0.0, -2.0])
+def test_nothing_moves_the_zeroth_power(x):
+    """Its value is 1 and its slope 0, at infinity and for NaN too."""
+    for zero in 0, np.zeros(1):
+        value, (g,) = slopes(lambda x: x ** zero, [x], seed=[2.0])
+        same(value, [1])
+        same(g, [0])
 
 
 @pytest.mark.parametrize("n", [-3, -2, -1, 0, 1, 2, 3, 4])
@@ -254,6 +263,22 @@ def test_indexing(name):
     agrees(lambda t: t[index] * 2 + t.sum(), lambda x: x[index] * 2 + x.sum(), x)
 
 
+@pytest.mark.parametrize("index, change", [
+    ([0, 1], lambda i: i.append(2)), (np.array([0, 1]), lambda i: i.fill(2)),
+    (np.array([True, True, False]), lambda i: i.fill(False)),
+    (([0, 1], [2, 2]), lambda i: i[0].reverse()),
+    ((np.array([0, 1]), slice(None)), lambda i: i[0].fill(2))], ids=repr)
+def test_an_index_that_changes_later(index, change):
+    """The gradient belongs to the entries that were picked."""
+    x = Tensor(np.ones((3, 4)))
+    wanted = np.zeros((3, 4))
+    y = x[index]
+    wanted[index] = 1
+    change(index)
+    y.backward(np.ones(y.shape))
+    same(x.grad, wanted)
+
+
 @pytest.mark.parametrize("index", [3, "a", 1.5, (0, 0, 0), [5], np.ones(2, dtype=bool)], ids=repr)
 def test_indices_that_are_not_there(index):
     """Numpy's own refusal."""
@@ -272,7 +297,10 @@ def test_centred():
 
 def test_the_kink():
     """relu chooses 0, x * (x >= 0) chooses 1, the nudge says one half."""
-    assert slopes_at_kink() == {"relu": 0, "x * (x >= 0)": 1, "nudged": 0.5}
+    for f, slope in (Tensor.relu, 0), (lambda x: x * (x.data >= 0), 1):
+        same(slopes(f, 0.0)[1][0], slope)
+    for h in 1e-5, 0.1, 3.0:
+        assert numerical_grad(positive, 0.0, h) == 0.5
 
 
 # The loss
@@ -304,6 +332,29 @@ def test_the_loss_is_stable(z, y, loss, slope):
     value, (g,) = slopes(lambda t: bce_with_logits(t, np.full(1, y)), np.full(1, z))
     same(value, loss)
     same(g, [slope])
+
+
+@pytest.mark.parametrize("z, y, loss, slope", [
+    (np.inf, 1, 0, 0), (-np.inf, 0, 0, 0), (np.inf, 0, np.inf, 1), (-np.inf, 1, np.inf, -1),
+    (np.inf, .5, np.inf, .5), (-np.inf, .5, np.inf, -.5)])
+def test_infinite_logits(z, y, loss, slope):
+    """Sure and right costs nothing, sure and wrong infinitely much; the others keep their slopes."""
+    for shape in (), (1,), (3, 1):
+        with np.errstate(invalid="ignore"):
+            value, (g,) = slopes(lambda t: bce_with_logits(t, np.full(shape, y)), np.full(shape, z))
+        same(value, loss)
+        same(g, np.full(shape, slope) / max(1, *shape, 1))
+    with np.errstate(invalid="ignore"):
+        value, (g,) = slopes(lambda t: bce_with_logits(t, [y, 1, 0]), [z, 2.0, 1e308])
+    same(value, (loss + np.logaddexp(0, -2) + 1e308) / 3)
+    same(g, [slope / 3, -1 / (1 + np.exp(2)) / 3, 1 / 3])
+
+
+def test_nan_beside_an_infinite_logit():
+    """It is not taken for 0 * inf."""
+    with np.errstate(invalid="ignore"):
+        value, (g,) = slopes(lambda t: bce_with_logits(t, [1, 1]), [np.inf, np.nan])
+    assert np.isnan(value) and g[0] == 0 and np.isnan(g[1])
 
 
 def test_the_loss_of_a_batch():

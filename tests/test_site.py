@@ -367,7 +367,7 @@ def search(chromium, words):
                          "'.md-search-result__link')].map(a => a.href)")
 
 
-@pytest.mark.parametrize("words", ["unbroadcast", "np.add.at",
+@pytest.mark.parametrize("words", ["unbroadcast", "np.bincount",
                                    "bias correction"])
 def test_search_finds_the_right_heading(words, chromium, anatomy):
     sections, heading = {}, ""
