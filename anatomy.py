@@ -36,7 +36,7 @@ import html, io, os, re, sys, warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from heapq import heappop, heappush
 from itertools import count, product
 from math import prod
@@ -731,12 +731,14 @@ def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the
     logit rises without bound and its slope stays 1; the patched loss stops at
     18.42 and its slope falls back to 0."""
-    for k, ax in enumerate(axes):
-        ax.plot(z, exact[k], color=BLUE, label="from the logit")
-        ax.plot(z, patched[k], "--", color=ORANGE, label="log(1 - p + 1e-8)")
-        ax.set(title=("loss of a point with y = 0", "its slope along z")[k],
-               xlabel="logit z", xticks=range(-10, 51, 10))
-    axes[0].legend(frameon=False, labelcolor="linecolor")
+    for ax, here, there, title, high, low in zip(
+            axes, exact, patched, ("loss of a point with y = 0",
+            "its slope along z"), (36, 0.85), (8, 0.08)):
+        ax.plot(z, here, color=BLUE)
+        ax.plot(z, there, "--", color=ORANGE)
+        ax.text(30, high, "from the logit", color=BLUE, ha="right")
+        ax.text(50, low, "log(1 - p + 1e-8)", color=ORANGE, ha="right")
+        ax.set(title=title, xlabel="logit z", xticks=range(-10, 51, 10))
 # %%
 def patched_bce(z, y):
     """The cross-entropy of each point, with the patch log(p + 1e-8)."""
@@ -746,20 +748,17 @@ def patched_bce(z, y):
 def bce_with_logits(z, y):
     """The mean binary cross-entropy of labels y from logits z, one number.
 
-    z, y: of one shape, y from 0 to 1, which is not checked. A ValueError if
-    the shapes differ: (N, 1) against (N,) would broadcast to (N, N).
+    z, y: of one shape, z finite and y from 0 to 1, which is not checked. A
+    ValueError if the shapes differ: (N, 1) against (N,) would make (N, N).
     """
     x, labels = np.asarray(value(z)), np.asarray(value(y))
     if x.shape != labels.shape:
-        raise ValueError(f"labels {labels.shape} do not fit logits {x.shape}")
-    s, n = softplus(x), max(x.size, 1)               # p is exp(x - s)
-    loss = (s - labels * x).sum()
-    if loss != loss:                   # 0 * inf, where a logit is infinite
-        wrong = np.isinf(x) & (labels != (x > 0))
-        x, s = np.nan_to_num((x, s), nan=np.nan)         # finite, or nan
-        loss = np.where(wrong, np.inf, s - labels * x).sum()
-    return Tensor(loss / n, (z, lambda g: (np.exp(x - s) - labels) * (g / n)),
-                            (y, lambda g: x * (-g / n)))
+        raise ValueError(f"logits {x.shape} and labels {labels.shape}: "
+                         "reshape one like the other")
+    s, n = softplus(x), max(x.size, 1)
+    return Tensor((s - labels * x).sum() / n,
+                  (z, lambda g: (np.exp(x - s) - labels) * (g / n)),   # p - y
+                  (y, lambda g: x * (-g / n)))
 
 def loss_slopes(z):
     """(loss, slope) at logits z for label 0: patched, and from the logit."""
@@ -1264,10 +1263,12 @@ def draw_curves(axes, runs):
         mean = Average(0.98)
         smooth = [mean.add(x) / mean.weight for x in run.losses]
         for ax, y in zip(axes, (run.losses, smooth)):
-            ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8, label=name)
-    axes[0].set(title="loss of each batch", xticks=[])
-    axes[1].set(title="smoothed, beta 0.98", xlabel="step")
-    axes[1].legend(frameon=False, ncols=2)
+            ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8)
+        axes[1].text(2040, smooth[-1], name, color=COLORS[name], va=dict(
+            SGD="top", Momentum="bottom").get(name, "center"))
+    axes[0].set(title="loss of each batch", xlim=(0, 2600), xticks=[])
+    axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(0, 2600),
+                xticks=range(0, 2001, 500))
 # %%
 if __name__ == "__main__" and wanted("spiral"):
     fresh = MLP(*weights())
@@ -1307,12 +1308,12 @@ if __name__ == "__main__" and wanted("spiral"):
 def draw_correction(ax, *runs):
     """Loss on all points over the first 50 steps of Adam. Without bias
     correction it starts at more than twice the loss and ends up ahead."""
-    for run, style, label in zip(runs, "-:", ("with", "without")):
+    for run, style, *spot in zip(runs, "-:", (5, 7), (0.4, 1.4), (
+            "with correction", "without correction")):
         losses = [run.watched[t][0] for t in range(1, 51)]
-        ax.plot(range(1, 51), losses, style, color=COLORS["Adam"],
-                label=f"{label} correction")
+        ax.plot(range(1, 51), losses, style, color=COLORS["Adam"])
+        ax.text(*spot, color=COLORS["Adam"])
     ax.set(xlabel="step", ylabel="loss on all points", ylim=(0, None))
-    ax.legend(frameon=False)
 # %%
 def corrected(on):
     """Adam with or without correction: the length of its first step, a Run."""
@@ -1480,15 +1481,17 @@ def trial(name):
 # %% tags=["fold"]
 def draw_trial(ax, rows):
     """A grid of faults against checks: a square where the check caught the
-    fault, a triangle where the program raised, nothing where it passed. The
-    column of the coverage expression is full but for the three rows that
-    leave gradients right."""
-    words = np.array([[*row.values()] for row in rows.values()])
-    for word, mark in ("caught", "s"), ("raises", "^"):
-        ax.plot(*np.argwhere(words.T == word).T, mark, color=INK)
+    fault, a triangle where the program raised, nothing where it passed, an
+    accuracy where it trained. The column of the coverage expression is full
+    but for the three rows that leave gradients right."""
+    for (y, row), x in product(enumerate(rows.values()), range(6)):
+        word = [*row.values()][x]
+        mark = dict(caught="\u25a0", raises="\u25b2", missed="")
+        ax.text(x, y, mark.get(word, word), ha="center", va="center")
     ax.set_xticks(range(6), CHECKS, rotation=45)
     ax.set_yticks(range(len(rows)), rows)
-    ax.set(ylim=(len(rows), -1), title="square: caught, triangle: raises")
+    ax.set(xlim=(-0.5, 5.5), ylim=(len(rows), -1),
+           title="square: caught, triangle: raises")
     ax.grid(axis="y", alpha=0.15)
 # %%
 if __name__ == "__main__" and wanted("trial"):
@@ -1587,6 +1590,9 @@ if __name__ == "__main__" and wanted("race"):
             for name, i, a, b in zip(OPTIMIZERS, at, loss, accuracy)))
         print()
     good = [RATES[(seen > 0.95).all(1)].tolist() for seen in accuracy]
+    table("good", ("optimizer", "above 95% with every seed at"), *(
+        (name, ", ".join(map("{:g}".format, rates)))
+        for name, rates in zip(OPTIMIZERS, good)))
     assert good == [[1], [1, 3], [0.01, 0.03, 0.1], [0.01, 0.03, 0.1]]
     assert all(RATES[i] in found for i, found in zip(best, good))
     assert max(accuracy[:2, :4].max(), accuracy[2:, [0, 5, 6]].max()) < 0.75
