@@ -833,17 +833,17 @@ def gradcheck(f, params, h=1e-5, tol=1e-4):
         p.data = x
         return np.sum(f(*params).data * seed)
     try:
-        found, seed, noise = ask(f, params, h)
+        found, seed, rounding = ask(f, params)
         for (p, data, _), slopes in zip(kept, found):
             nudged = numerical_grad(partial(answer, p), data, h)
-            rows.append(judge(slopes, nudged, noise / tol))
+            rows.append(judge(slopes, nudged, rounding / (h * tol)))
             p.data = data
         return Report(rows, tol)
     finally:
         for p, data, grad in kept: p.data, p.grad = data, grad
 
-def ask(f, params, h=1e-5):
-    """f's slopes by backward, the seed, and the noise of a nudge by h."""
+def ask(f, params):
+    """f's slopes by backward, the seed, and the rounding of the answer."""
     y = f(*params)
     if not isinstance(y, Tensor):
         raise TypeError(f"f returns a Tensor, not {type(y).__name__}")
@@ -852,8 +852,8 @@ def ask(f, params, h=1e-5):
     seed = 1 + 0.5 * np.sin(np.arange(y.data.size)).reshape(y.shape)
     for p in params: p.grad = None
     y.backward(seed)
-    noise = np.finfo(float).eps * np.sum(abs(y.data) * seed) / h
-    return [p.grad for p in params], seed, noise
+    rounding = np.finfo(float).eps * np.sum(abs(y.data) * seed)
+    return [p.grad for p in params], seed, rounding
 
 def judge(found, nudged, floor):
     """One row of a Report: the slopes by backward against nudged ones."""
