@@ -406,22 +406,12 @@ def draw_graph(ax, nodes, cotangents):
     text(3, -1.3, "cotangents, backward", color=ORANGE)
 # %%
 def post_order(node, order):
-    """List node in order, after everything that it was made from."""
+    """order, a ledger of zeros, with node after all that it was made from."""
     for operand, _ in node.edges:
         if isinstance(operand, Tensor) and operand not in order:
             post_order(operand, order)
     order[node] = 0.0
     return order
-
-def settle(order, seed=1.0):
-    """The cotangent of every node, if each passes on its sum in this order."""
-    ledger = dict.fromkeys(order, 0.0)
-    ledger[next(iter(ledger))] = seed
-    for node in ledger:
-        for operand, rule in node.edges:
-            if isinstance(operand, Tensor):
-                ledger[operand] = ledger[operand] + rule(ledger[node])
-    return ledger
 
 if __name__ == "__main__" and wanted("engine"):
     a, b = Tensor(2.0), Tensor(3.0)
@@ -429,7 +419,11 @@ if __name__ == "__main__" and wanted("engine"):
     L = c * d
     L.backward()
     nodes = {"a": a, "b": b, "c = a + b": c, "d = a b": d, "L = c d": L}
-    cotangents = settle(reversed(post_order(L, {})))
+    cotangents = post_order(L, {})
+    cotangents[L] = 1.0
+    for node in reversed(cotangents):
+        for operand, rule in node.edges:
+            cotangents[operand] += rule(cotangents[node])
     print()
     table("engine", ("node", "value", "cotangent"), *(
         (k, int(t.data), int(cotangents[t])) for k, t in nodes.items()))
