@@ -747,8 +747,8 @@ def bce_with_logits(z, y):
     """
     x, labels = np.asarray(value(z)), np.asarray(value(y))
     if x.shape != labels.shape:
-        raise ValueError(f"logits {x.shape} and labels {labels.shape}: "
-                         "reshape one like the other")
+        raise ValueError(f"logits of shape {x.shape} but labels of shape "
+                         f"{labels.shape}: reshape one like the other")
     s, n = softplus(x), max(x.size, 1)
     return Tensor((s - labels * x).sum() / n,
                   (z, lambda g: (np.exp(x - s) - labels) * (g / n)),   # p - y
