@@ -173,7 +173,7 @@ def floats(x):
     array = np.asarray(x)
     if array.dtype.kind not in "fiub" or hasattr(x, "filled") and x.mask.any():
         raise TypeError(f"real numbers are wanted here, not {x!r:.60}")
-    return array.astype(float, copy=False)
+    return np.asarray(array, float)
 
 def numerical_grad(f, x, h=1e-5):
     """The slope of the number f(x) along each entry of x, by central nudges.
@@ -290,8 +290,7 @@ if __name__ == "__main__" and wanted("nudge"):
 def value(x):
     """The number or float64 array in x: a Tensor, a number or an array."""
     if isinstance(x, Tensor): return x.data
-    if type(x) is float or type(x) is int and abs(x) < 2**53: return float(x)
-    return floats(x)
+    return x if type(x) is float else floats(x)
 
 class Tensor:
     """A float64 array that remembers what it was made from.
