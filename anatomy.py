@@ -319,7 +319,7 @@ class Tensor:
         ledger = {self: starting_cotangent(self, seed)}
         queue = [(-self.born, self)] if self.edges else []
         while queue:
-            node = heappop(queue)[1]
+            _, node = heappop(queue)
             g = ledger.pop(node)
             for operand, rule in node.edges:
                 if isinstance(operand, Tensor):

@@ -94,7 +94,19 @@ def survives(mutant):
         str(TESTS / f"test_{name}.py") for name in files)])
 
 
-REASONS = {}         # what was changed, as it is printed but for the line number: why no test can see it
+# What was changed, as it is printed but for the line's number: why no test can see it.
+REASONS = {
+    "Tensor '-self.born' -> '+self.born'": "it is alone in the queue",
+    "Optimizer '0.0' -> '1.0'": "SGD and Momentum, which take the default, have no eps",
+    "Optimizer '0.0' -> '2'": "SGD and Momentum, which take the default, have no eps",
+    "Optimizer '2' -> '3'": "zip ends with the shorter list",
+    "mean '1' -> '-1'": "n is 0 only where no entry is left that could get a slope",
+    "ask '0.5' -> '1.5'": "another uneven seed",
+    "ask '0.5' -> '-0.5'": "another uneven seed",
+    "ask '1 + 0.5 * np.sin(np.arange(y.data.size)).reshape(y.shape)' -> "
+    "'1 - 0.5 * np.sin(np.arange(y.data.size)).reshape(y.shape)'": "another uneven seed",
+    "ask 'abs(y.data) * seed' -> 'abs(y.data) / seed'": "a seed near 1, so a rounding of the same size",
+}
 
 
 if __name__ == "__main__":

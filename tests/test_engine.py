@@ -26,9 +26,10 @@ NOT_REAL = [None, "a", b"a", 1j, [1j], [None], ["a"], object(), {1.0},
     (np.arange(6)[::2], (3,)), (np.arange(6.0).reshape(2, 3).T, (3, 2)),
     (np.ma.array([1, 2]), (2,)), (Tensor([1.0, 2.0]), (2,))], ids=repr)
 def test_a_leaf_is_a_plain_float64_copy(data, shape):
-    """Whatever real numbers come in, a plain float64 array of its own."""
+    """Whatever real numbers come in, a plain float64 array of its own, row by row in memory."""
     t = Tensor(data)
     assert type(t.data) is np.ndarray and t.data.dtype == np.float64
+    assert t.data.flags.c_contiguous
     assert t.shape == t.data.shape == shape and t.grad is None
     array = data.data if isinstance(data, Tensor) else np.asarray(data)
     assert np.array_equal(t.data, array) and not np.shares_memory(t.data, array)

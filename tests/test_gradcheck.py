@@ -173,7 +173,7 @@ def test_h_is_the_nudge():
 def test_h_and_tol_that_judge_nothing(name, bad):
     """0, negative and NaN are refused."""
     w = leaf(*W)
-    with pytest.raises(ValueError, match=f"{name}.* above 0"):
+    with pytest.raises(ValueError, match="^h and tol are above 0"):
         gradcheck(lambda w: (w * w).sum(), [w], **{name: bad})
     same(w.data, W)
 
