@@ -41,7 +41,6 @@ from heapq import heappop, heappush
 from itertools import count, product
 from math import prod
 from pathlib import Path
-from textwrap import fill
 
 CHAPTERS = {
     "nudge": "a slope by trying: two evaluations for every number",
@@ -1817,26 +1816,21 @@ if __name__ == "__main__" and wanted("break"):
 #
 # The same machine, under other names:
 #
-#     ours            PyTorch              HIPS autograd      JAX
-#     ---------------------------------------------------------------------
-#     node.edges:     grad_fn              node.parents       equations of
-#      the operands    .next_functions                         a jaxpr
-#     a rule for      one call for         node.vjp, all      a JVP and a
-#      each operand    all operands         operands at once   transpose
-#     y.backward      y.backward           make_vjp(f)(x)[0]  jax.vjp(f, x)[1]
-#      (seed)          (gradient)           (seed)             (seed)
-#     newest node     newest of those      toposort: all      equations,
-#      first           with all uses in     uses are in        last to first
-#     unbroadcast     reduce_grad          unbroadcast        transpose of
-#      in the engine   in the engine        in the rules       broadcast_in_dim
-#     .grad of a      AccumulateGrad       returned, not      returned, not
-#      leaf adds up    adds up              stored             stored
-#     gradcheck,      gradcheck,           check_grads, one   check_grads, one
-#      each entry      each entry           random direction   random direction
+#     ours              PyTorch           HIPS autograd      JAX
+#     ----------------------------------------------------------------------
+#     node.edges        .next_functions   node.parents       jaxpr equations
+#     rule per operand  rule per node     node.vjp           JVP, transposed
+#     y.backward(seed)  the same          make_vjp(f)(x)[0]  jax.vjp(f, x)[1]
+#     newest first      newest, if ready  toposort           last to first
+#     unbroadcast       reduce_grad       unbroadcast        broadcast_in_dim'
+#     .grad adds up     AccumulateGrad    returned           returned
+#     gradcheck         gradcheck         check_grads        check_grads
 #
-# Two of PyTorch's words have no counterpart here. `requires_grad` says what to
-# track; we track every Tensor. `retain_graph` keeps arrays that a pass would
-# free; ours live as long as the graph. And all three differentiate gradients
+# HIPS autograd sums copies in its rules, we and PyTorch in the engine. A
+# check_grads tries one random direction, a gradcheck each entry. Two of
+# PyTorch's words have no counterpart here: `requires_grad` says what to track,
+# and we track every Tensor; `retain_graph` keeps arrays that a pass would
+# free, and ours live as long as the graph. All three differentiate gradients
 # again. Our rules compute with arrays, so a gradient has no edges.
 #
 # What does one training step cost the ledger?
@@ -1844,210 +1838,179 @@ if __name__ == "__main__" and wanted("break"):
 def ledger(size):
     """(nodes, rule calls, bytes of all results) for a batch of this size."""
     X, y = (a[:size] for a in spiral())
-    nodes, edges = [bce_with_logits(MLP(*weights())(X), y)], []
-    for node in nodes:
-        edges += (here := [a for a, _ in node.edges if isinstance(a, Tensor)])
-        nodes += [a for a in here if a not in nodes]
-    return len(nodes), len(edges), sum(n.data.nbytes for n in nodes if n.edges)
-# %%
+    nodes = post_order(bce_with_logits(MLP(*weights())(X), y), {})
+    calls = sum(isinstance(a, Tensor) for n in nodes for a, _ in n.edges)
+    return len(nodes), calls, sum(n.data.nbytes for n in nodes if n.edges)
+
 if __name__ == "__main__" and wanted("frameworks"):
     print("nodes, rule calls, bytes of results:", ledger(32))
     assert ledger(32) == (10, 9, 49672)
 # %% [markdown]
-# Four leaves, six results, and one call of a rule for every edge, whatever the
+# Four leaves, six results, and one rule call for every edge, whatever the
 # number of parameters. In arithmetic a gradient costs at most about five
 # evaluations of the loss (Baur and Strassen, 1983; Griewank, 1989), where
 # nudging took 514. Its price is memory: the results wait until the pass comes
-# back, and they grow with the batch. They take 49,672 bytes here, and the 257
-# parameters 8 bytes each.
+# back, and they grow with the batch. The 257 parameters take 8 bytes each.
 #
-# Large models add the optimizer. Adam keeps m and v, in 4-byte numbers 8 bytes
-# a parameter. Mixed precision adds a 4-byte copy of the parameters, and holds
-# the parameters and slopes it computes with in 2 bytes each: 16 in all
-# (Rajbhandari et al., "ZeRO", 2020, arXiv 1910.02054). LLaMA's "7B" has 6.74e9
-# parameters.
+# Large models add the optimizer. For 7e9 parameters Adam's m and v, in 4-byte
+# numbers, take 56 GB or 52.2 GiB, and 53.9 GB for the 6.74e9 of LLaMA's "7B".
+# With a 4-byte copy of the parameters, and 2 bytes each for those it computes
+# with and their slopes, mixed precision takes 16 bytes a parameter
+# (Rajbhandari et al., "ZeRO", 2020, arXiv 1910.02054).
 #
 # Recipes for language models also set beta2 = 0.95 (Brown et al., 2020, arXiv
 # 2005.14165; Touvron et al., 2023, arXiv 2302.13971), with which an
-# uncorrected first step is too short. And they let parameters decay. As an L2
-# penalty decay is a part of g, and Adam divides it by its own size. AdamW
-# (Loshchilov and Hutter, 2019, arXiv 1711.05101) gives it a line of its own,
-# in PyTorch's form w <- w - lr decay w. We try both on a w without a slope:
+# uncorrected first step is 0.447 lr, as chapter 6 found. And they let
+# parameters decay. As an L2 penalty decay is a part of g, and Adam divides it
+# by its own size. AdamW (Loshchilov and Hutter, 2019, arXiv 1711.05101) gives
+# it a line of its own, in PyTorch's form w <- w - lr decay w. On a w without a
+# slope:
 # %%
 def decayed(steps, lr=0.1, decay=0.01):
     """What is left of w = 1 with slope 0, under (AdamW, Adam with L2)."""
     adam = Adam([w := Tensor(1.0), u := Tensor(1.0)], lr)
     for _ in range(steps):
         w.grad, u.grad = np.zeros(()), decay * u.data
-        w.data = w.data - lr * decay * w.data
+        w.data -= lr * decay * w.data
         adam.step()
     return w.data, u.data
-# %%
+
 if __name__ == "__main__" and wanted("frameworks"):
-    for n in 7e9, 6.74e9:
-        print(f"{n / 1e9:g}e9 parameters: m and v {8 * n / 1e9:.1f} GB = "
-              f"{8 * n / 2**30:.1f} GiB, in all {16 * n / 1e9:.0f} GB")
     (kept, _), (_, hit) = decayed(100), decayed(1)
-    print(f"AdamW {kept:.4f} after 100 steps, L2 {hit:.4f} after one\n"
-          f"first step at beta2 = 0.95: {excess(1, beta2=0.95)[0]:.3f} lr")
-    assert f"{kept:.4f} {hit:.4f} {56e9 / 2**30:.1f}" == "0.9048 0.9000 52.2"
+    print(f"AdamW {kept:.4f} after 100 steps, L2 {hit:.4f} after one")
+    assert f"{kept:.4f} {hit:.4f}" == "0.9048 0.9000"
+    assert f"{7e9 * 8 / 2**30:.1f} {6.74e9 * 8 / 1e9:.1f}" == "52.2 53.9"
 # %% [markdown]
 # Muon (Jordan, 2024, kellerjordan.github.io/posts/muon) keeps one momentum, m.
 # For a matrix it brings the singular values of m near 1, by five rounds of one
 # odd polynomial: a step of one length in all directions, as Adam's has one
 # length along all coordinates. Biases and embeddings stay with AdamW. Kimi K2
-# (2025, arXiv 2507.20534) trained 1e12 parameters on 15.5e12 tokens with a
-# variant.
+# (2025, arXiv 2507.20534) trained 1e12 parameters with a variant.
 #
 # Left out, as each needs a chapter: second derivatives, other precisions and
-# devices, recomputing to save memory, forward mode. What is in is asked for
-# now.
+# devices, recomputing to save memory, forward mode. What is in is asked for.
 # %% [markdown]
 # ## 12. Exercises
 #
 # `check("nudge.1", 0.5)` says whether 0.5 answers the question nudge.1, and
-# gives a hint if not. An answer is a number, True or False, or a tuple or an
-# array of the shape that is asked for. A count must be exact, everything else
-# within one percent. No answer is stored: each function in the folded cell
-# asks in its docstring and computes in its body.
+# gives a hint if not. A count must be exact, everything else within one
+# percent. No answer is stored: each function in the folded cell asks two
+# questions in its docstring and computes in its body.
 # %% tags=["fold"]
 class Exercises:
-    def nudge_1():
+    def nudge():
         """A central nudge of x^3 at 2 with h = 0.1 misses 12. By how much?
-        Hint: what is left of (f(x + h) - f(x - h)) / 2h is h squared."""
-        return numerical_grad(lambda x: x**3, 2.0, h=0.1) - 12
-    def nudge_2():
-        """How many calls of f does numerical_grad make for a layer with 100
-        inputs, 10 units and a bias? Hint: the bias has 10 numbers."""
+        Hint: what is left of (f(x + h) - f(x - h)) / 2h is h squared.
+        How many calls of f for 100 inputs, 10 units and their biases?
+        Hint: there are 10 biases."""
         calls = count()
         numerical_grad(lambda w: 0.0 * next(calls), np.zeros(100 * 10 + 10))
-        return next(calls)
-
-    def engine_1():
+        return numerical_grad(lambda x: x**3, 2.0, h=0.1) - 12, next(calls)
+    def engine():
         """L = (a + b) a at a = 2, b = 3. The slopes along (a, b)?
-        Hint: a is used twice."""
-        a, b = Tensor(2.0), Tensor(3.0)
-        ((a + b) * a).backward()
-        return a.grad, b.grad
-    def engine_2():
-        """L = (x x) (x x) at x = 1; backward runs three times, and nothing
-        is cleared. x.grad? Hint: only leaves remember a pass."""
+        Hint: a is used twice.
+        L = (x x) (x x) at 1, three times backward, no clearing. x.grad?
+        Hint: only leaves remember a pass."""
         L = ((x := Tensor(1.0)) * x) * (x * x)
         L.backward(), L.backward(), L.backward()
-        return x.grad
-
-    def unbroadcast_1():
+        pair = [Tensor(2.0), Tensor(3.0)]
+        return ask(lambda a, b: (a + b) * a, pair)[0], x.grad
+    def unbroadcast():
         """unbroadcast(ones of shape (4, 3, 2), (3, 1)): each entry is?
-        Hint: two axes are summed, and one of length 3 is not."""
-        return unbroadcast(np.ones((4, 3, 2)), (3, 1))[0, 0]
-    def unbroadcast_2():
-        """A wrong unbroadcast takes the mean of the copies. Which relative
-        error does gradcheck see for a row copied to 5 rows? Hint: 1 - 1/N."""
-        return 1 - 1 / unbroadcast(np.ones((5, 3)), (3,))[0]
-
-    def rules_1():
+        Hint: two axes are summed, and one of length 3 is not.
+        A mean where 5 copies should be summed. Its relative error?
+        Hint: 1 - 1/N."""
+        return (unbroadcast(np.ones((4, 3, 2)), (3, 1))[0, 0],
+                1 - 1 / unbroadcast(np.ones((5, 3)), (3,))[0])
+    def rules():
         """The slopes of x - mean(x) along four numbers, seed (1, 1, 0, 0)?
-        Hint: add the answers to (1, 0, 0, 0) and (0, 1, 0, 0)."""
-        return centred_slopes([1, 1, 0, 0])
-    def rules_2():
-        """The slope along z, at 18.42, of the loss of label 0 with the patch
-        log(1 - p + 1e-8)? Hint: there 1 - p is about 1e-8 itself."""
-        return loss_slopes(np.array([18.42]))[0][1][0]
-
-    def gradcheck_1():
+        Hint: add the answers to (1, 0, 0, 0) and (0, 1, 0, 0).
+        Label 0, patch log(1 - p + 1e-8). The slope along z at 18.42?
+        Hint: there 1 - p is about 1e-8 itself."""
+        return (centred_slopes([1, 1, 0, 0]),
+                loss_slopes(np.array([18.42]))[0][1][0])
+    def gradcheck():
         """Which relative error has a slope with the wrong sign?
-        Hint: divide the distance from a to -a by the larger of the two."""
+        Hint: divide the distance from a to -a by the larger of the two.
+        Does relu pass gradcheck at -1, 0, 2?
+        Hint: a nudge at 0."""
         lie = elementwise(np.exp, lambda g, x, y: -g * y)
-        return gradcheck(lie, [Tensor([0.5, 1.0])]).rows[0][2]
-    def gradcheck_2():
-        """Does relu pass gradcheck at -1, 0, 2? Hint: a nudge at 0."""
-        return bool(gradcheck(Tensor.relu, [Tensor([-1.0, 0.0, 2.0])]))
-
-    def optimizers_1():
-        """beta2 = 0.99. How many times too long is Adam's first step without
-        bias correction? Hint: (1 - 0.9) / sqrt(1 - 0.99)."""
-        return excess(1, beta2=0.99)[0]
-    def optimizers_2():
-        """An average of ones with beta = 0.99: after how many steps has it
-        come half the way? Hint: log(1/2) / log(0.99), rounded up."""
+        return (gradcheck(lie, [Tensor([0.5, 1.0])]).rows[0][2],
+                gradcheck(Tensor.relu, [Tensor([-1.0, 0.0, 2.0])]).ok)
+    def optimizers():
+        """beta2 = 0.99. How many lr is Adam's uncorrected first step?
+        Hint: (1 - 0.9) / sqrt(1 - 0.99).
+        Ones averaged with beta = 0.99. At half after how many steps?
+        Hint: log(1/2) / log(0.99), rounded up."""
         mean = Average(0.99)
-        return next(t for t in count(1) if mean.add(1.0) >= 0.5)
-
-    def spiral_1():
+        half = next(t for t in count(1) if mean.add(1.0) >= 0.5)
+        return excess(1, beta2=0.99)[0], half
+    def spiral():
         """How many parameters has our network with 10 hidden units?
-        Hint: two matrices and two biases."""
-        return sum(p.data.size for p in MLP(*weights(hidden=10)).params)
-    def spiral_2():
-        """The loss of a network whose logits are all 0? Hint: p is 1/2."""
-        return bce_with_logits(Tensor(np.zeros(4)), np.ones(4)).data
-
-    def trial_1():
-        """The slopes of sum(x / sum(x)) along x = (1, 1, 2)? Hint: which
-        values can the sum take? With this seed every check is blind."""
-        x = Tensor([1.0, 1.0, 2.0])
-        (x / x.sum()).sum().backward()
-        return x.grad
-    def trial_2():
-        """Logits (32, 1) minus labels (32,): how many numbers are averaged?
+        Hint: two matrices and two biases.
+        The loss of a network whose logits are all 0?
+        Hint: p is 1/2."""
+        return (sum(p.data.size for p in MLP(*weights(hidden=10)).params),
+                bce_with_logits(Tensor(np.zeros(4)), np.ones(4)).data)
+    def trial():
+        """The slopes of sum(x / sum(x)) along x = (1, 1, 2)?
+        Hint: which values has the sum? With this seed every check is blind.
+        Logits (32, 1) minus labels (32,): how many numbers?
         Hint: numpy stretches both."""
-        return (Tensor(np.zeros((32, 1))) - np.zeros(32)).data.size
-
-    def race_1():
+        return (ask(lambda x: (x / x.sum()).sum(), [Tensor([1, 1, 2])])[0][0],
+                (Tensor(np.zeros((32, 1))) - np.zeros(32)).data.size)
+    def race():
         """At which lr is RMSProp's first step as long as Adam's at 0.1?
-        Hint: its v starts at a hundredth of g squared."""
-        return 0.1 / excess(1, beta1=0.0, beta2=0.99)[0]
-    def race_2():
-        """At which lr is Momentum's first step as long as SGD's at 0.1?
+        Hint: its v starts at a hundredth of g squared.
+        At which lr is Momentum's first step as long as SGD's at 0.1?
         Hint: m starts at a tenth of g."""
-        return 0.1 / Average(0.9).add(1.0)
-
-    def break_1():
-        """Half of all points are on the wrong side with |z| = 50. The mean
-        loss under the patch? Hint: the others pay nothing."""
-        return patched_bce(Tensor([50.0, 50.0]), np.array([0, 1])).data.mean()
-    def break_2():
-        """SGD, lr 0.1, slope 1, three steps from 0, and zero_grad forgotten.
-        Where is w? Hint: the steps are 1, 2 and 3 times too long."""
-        rule = SGD([w := Tensor(0.0)], 0.1)
-        for _ in range(3):
-            (w * 1.0).backward(), rule.step()
-        return w.data
+        return (0.1 / excess(1, beta1=0.0, beta2=0.99)[0],
+                0.1 / Average(0.9).add(1.0))
+    def break_():
+        """Half of all points err by |z| = 50. The mean patched loss?
+        Hint: the others pay nothing.
+        relu at 5e-6, nudged by 1e-5. Which slope?
+        Hint: one end of the nudge lies across the kink."""
+        loss = patched_bce(Tensor([50.0, 50.0]), np.array([0, 1])).mean()
+        return loss.data, numerical_grad(positive, 5e-6)
 # %%
-EXERCISES = {name.replace("_", "."): exercise for name, exercise in vars(
-    Exercises).items() if name[0] != "_"}
+EXERCISES = {f"{name.strip('_')}.{k + 1}": (chapter, k) for name, chapter in
+             vars(Exercises).items() if name[0] != "_" for k in (0, 1)}
+
+def words(chapter, k):
+    """The question and the hint of one of a chapter's exercises."""
+    lines = (chapter.__doc__ or "-OO took it\n" * 4).split("\n")
+    return [line.strip() for line in lines[2 * k:2 * k + 2]]
 
 def check(name, answer):
     """Is this the answer to the exercise? Says so, with a hint if it is not.
 
-    answer: a number, a bool, a tuple or an array. A ValueError if there is no
-    exercise of that name.
+    answer: a number, a bool, a tuple or an array. A ValueError with all names
+    if there is no exercise of that name.
     """
-    if name not in EXERCISES:
+    if str(name) not in EXERCISES:
         raise ValueError(f"{name!r} is none of {', '.join(EXERCISES)}")
-    right = np.asarray(EXERCISES[name]())
+    chapter, k = EXERCISES[str(name)]
+    right = np.asarray(chapter()[k])
     try:
         given = np.asarray(value(answer))
     except (TypeError, ValueError):
         given = np.empty(0)
     near = 0.01 * (right.dtype == float)
     ok = given.shape == right.shape and np.allclose(given, right, rtol=near)
-    hint = (EXERCISES[name].__doc__ or "Hint: none").split("Hint: ")[1].split()
-    print(*(["right"] if ok else ["not yet; a hint:", *hint]))
+    print("right" if ok else f"not yet. {words(chapter, k)[1]}")
     return ok
-# %%
+
 if __name__ == "__main__" and wanted("exercises"):
-    for name, exercise in EXERCISES.items():
-        question = (exercise.__doc__ or "-OO took it").split("Hint: ")[0]
-        print(fill(" ".join(question.split()), 79, initial_indent=f"{name:15}",
-                   subsequent_indent=" " * 15))
+    for name, (chapter, k) in EXERCISES.items():
+        print(f"{name:15}{words(chapter, k)[0]}")
 # %% [markdown]
 # ## Answers
-#
-# Computed by the engine, as `check` computes them:
 # %% tags=["answers"]
 if __name__ == "__main__" and wanted("answers"):
-    for name, exercise in EXERCISES.items():
-        print(f"{name:14}", np.array2string(np.array(exercise()), precision=4))
+    for name, (chapter, k) in EXERCISES.items():
+        text = np.array2string(np.array(chapter()[k]), precision=4)
+        print(f"{name:14} {text}")
 # %%
 if __name__ == "__main__" and not NOTEBOOK:
     print(end="", flush=True)       # a full disk is told here, not at the exit

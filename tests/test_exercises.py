@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import anatomy
-from anatomy import EXERCISES, Tensor, check
+from anatomy import EXERCISES, Tensor, check, words
 
 # name: (right, wrong, wrong); worked out by hand, with the reader's mistakes
 CASES = {
@@ -31,7 +31,7 @@ CASES = {
     "race.1": (0.01, 0.1, 1),
     "race.2": (1, 0.1, 0.01),
     "break.1": (9.21, 18.42, 25),
-    "break.2": (-0.6, -0.3, 0.6),
+    "break.2": (0.75, 1, 0.5),
 }
 
 
@@ -51,16 +51,19 @@ def test_right_is_right(name, capsys):
 def test_wrong_is_wrong_and_hinted(name, capsys):
     for wrong in CASES[name][1:]:
         assert not check(name, wrong)
-        assert capsys.readouterr().out.startswith("not yet; a hint: ")
+        assert capsys.readouterr().out.startswith("not yet. Hint: ")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_questions_are_short_and_fast(name):
-    question, hint = EXERCISES[name].__doc__.split("Hint: ")
-    assert question.rstrip()[-1] in ".?" and hint.count("\n") <= 1
-    start = time.perf_counter()
-    EXERCISES[name]()
-    assert time.perf_counter() - start < 0.3
+    chapter, k = EXERCISES[name]
+    assert len(chapter.__doc__.splitlines()) == len(chapter()) * 2 == 4
+    question, hint = words(chapter, k)
+    assert question.endswith("?") and len(question) <= 64
+    assert hint.startswith("Hint: ") and hint.endswith(".")
+    start = time.process_time()
+    chapter()
+    assert time.process_time() - start < 0.3
 
 
 @pytest.mark.parametrize("answer", (
@@ -82,7 +85,9 @@ def test_counts_are_exact_and_measures_are_not():
     assert check("optimizers.1", 1.005) and not check("optimizers.1", 1.02)
 
 
-@pytest.mark.parametrize("typo", ("nudge", "nudge.3", "", None, 7))
+@pytest.mark.parametrize("typo", (
+    "nudge", "nudge.3", "break_.1", "", None, 7, ["a"], {}, np.ones(2)),
+    ids=repr)
 def test_a_typo_is_told_the_names(typo):
     with pytest.raises(ValueError, match="nudge.1, nudge.2, engine.1"):
         check(typo, 0)
@@ -99,6 +104,7 @@ def test_the_list_has_every_question_and_no_answer():
     text = printed("exercises")
     for name in EXERCISES:
         assert f"\n{name}" in text
+    assert len(text.splitlines()) == 3 + len(EXERCISES)
     for tell in ("Hint", "2020", "9.21", "0.5002", "1024", "41", "0.6931"):
         assert tell not in text
 
