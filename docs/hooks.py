@@ -86,8 +86,13 @@ def on_page_markdown(markdown, page, config, files):
 
 def undress(page_html):
     """mkdocs-jupyter's page as Material would have written it, and the headings in it."""
-    soup = BeautifulSoup(re.sub("(?s)<svg [^>]*role=.*?</svg>", lambda svg: inline(svg[0], f"p{svg.start()}"),
-                                page_html), "html.parser")
+    kept = []       # pictures and lines of code: nine tenths of the page, parsed by nobody
+    def keep(match):
+        kept.append(inline(match[0], f"p{match.start()}") if match[0].startswith("<svg") else match[0])
+        return f"\ue000{len(kept) - 1}\ue000"
+    def put_back(text):
+        return re.sub("\ue000(\\d+)\ue000", lambda m: kept[int(m[1])], text)
+    soup = BeautifulSoup(re.sub("(?s)<svg [^>]*role=.*?</svg>|(?<=<pre>).*?(?=</pre>)", keep, page_html), "html.parser")
     for tag in soup.select("style, script, clipboard-copy, .clipboard-copy-txt, .celltoolbar"):
         tag.decompose()
     for pre in soup.select(".highlight-ipynb > pre"):       # as Material renders a fenced block
@@ -96,7 +101,8 @@ def undress(page_html):
     for area in soup.select(".jp-OutputArea"):
         area.attrs = {"class": "outputs"}
     for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
-        names = re.findall(r"(?m)^(?:def|class) (\w+)", part.get_text()) or ["open to read"]
+        code = re.sub("<.*?>", "", put_back(part.get_text()))
+        names = re.findall(r"(?m)^(?:def|class) (\w+)", code) or ["open to read"]
         kind = ("Drawing" if names[0].startswith("draw") else "Answers" if not part.code else
                 "With solutions" if names[0] == "Exercises" else "Plumbing")
         part.wrap(soup.new_tag("details", attrs={"class": "fold"})).insert(
@@ -104,7 +110,7 @@ def undress(page_html):
     for box in soup.select(BOXES):                          # flat, so that search files it by heading
         box.unwrap()
     soup.h1.insert_after(BeautifulSoup(LINK, "html.parser"))
-    return str(soup).replace('"anchor-link"', '"headerlink"'), [
+    return put_back(str(soup)).replace('"anchor-link"', '"headerlink"'), [
         {"level": int(h.name[1]), "id": h["id"], "name": html.escape(h.get_text()[:-1])}
         for h in soup.select("h2[id], h3[id]")]
 

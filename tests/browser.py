@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -29,6 +30,49 @@ def serve(folder):
     return f"http://127.0.0.1:{server.server_port}"
 
 
+PAGES = ["", "anatomy/", "results/", "paste/"]
+WIDTHS = [1280, 390]
+WORDS = ["unbroadcast", "np.bincount", "bias correction"]
+
+OUT_OF_REACH = """
+    return [...document.querySelectorAll("article :is(pre, code, .table)")].filter(
+        e => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0
+             && getComputedStyle(e).overflowX == "auto").map(e => e.outerHTML)"""
+
+# Pictures are one image to a reader, and one token of code has the colour of all
+# of its kind: looking at each of the thousands would take a minute.
+THIN = """
+    document.querySelectorAll("article svg").forEach(e => e.innerHTML = "")
+    const seen = new Set()
+    document.querySelectorAll("article .highlight code").forEach(code => {
+        const thin = code.cloneNode(true)
+        thin.querySelectorAll("span").forEach(e => seen.has(e.className)
+            ? e.replaceWith(...e.childNodes) : seen.add(e.className))
+        thin.normalize()
+        code.replaceWith(thin)
+    })"""
+
+AXE = """
+    const [dark, done] = arguments
+    const rules = dark ? {runOnly: ["color-contrast"]} : {}
+    axe.run({resultTypes: ["violations"], ...rules}).then(r => done(r.violations
+        .filter(v => ["serious", "critical"].includes(v.impact))
+        .map(v => [v.id, v.nodes.length, v.nodes[0].html, v.nodes[0].failureSummary])))"""
+
+COLOURS = """
+    const s = document.querySelector("article svg[role=img]")
+    return [getComputedStyle(document.body).backgroundColor,
+            s ? getComputedStyle(s).color : ""]"""
+
+TYPE = """
+    const q = document.querySelector("input.md-search__input")
+    document.querySelectorAll(".md-search-result__item").forEach(e => e.remove())
+    document.getElementById("__search").checked = true
+    q.focus(); q.value = arguments[0]
+    q.dispatchEvent(new Event("keyup", {bubbles: true}))
+    q.dispatchEvent(new Event("input", {bubbles: true}))"""
+
+
 class Browser:
     def __enter__(self):
         self.profile = tempfile.mkdtemp()
@@ -41,7 +85,9 @@ class Browser:
                 break
         self.url = f"http://127.0.0.1:{port}/session"
         options = {"binary": CHROME,
-                   "args": [*QUIET, f"--user-data-dir={self.profile}"]}
+                   "args": [*QUIET, f"--user-data-dir={self.profile}"],
+                   "prefs": {"session.restore_on_startup": 4,
+                             "session.startup_urls": ["about:blank"]}}
         self.url += "/" + self.call("", capabilities={"alwaysMatch": {
             "goog:chromeOptions": options,
             "goog:loggingPrefs": {"performance": "ALL"}}})["sessionId"]
@@ -67,13 +113,23 @@ class Browser:
     def cdp(self, command, **parameters):
         return self.call("/goog/cdp/execute", cmd=command, params=parameters)
 
-    def open(self, url, width=1280, dark=False, height=900):
+    def resize(self, width, height=900):
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width,
+                 height=height, deviceScaleFactor=1, mobile=width < 600)
+
+    def rest(self):
+        """Wait until the page has taken its size, and nothing moves."""
+        self.call("/execute/async", args=[], script="""
+            const [done] = arguments
+            requestAnimationFrame(() => requestAnimationFrame(done))""")
+        self.wait("return document.getAnimations().length == 0")
+
+    def open(self, url, width=1280, dark=False):
         """Open a page as a stranger would whose window has that width."""
         self.call("/url", url="about:blank")
         self.cdp("Storage.clearDataForOrigin", storageTypes="local_storage",
                  origin="/".join(url.split("/")[:3]))
-        self.cdp("Emulation.setDeviceMetricsOverride", width=width,
-                 height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.resize(width)
         self.cdp("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme",
              "value": "dark" if dark else "light"}])
@@ -96,3 +152,95 @@ class Browser:
         messages = [json.loads(entry["message"])["message"] for entry in log]
         return [m["params"]["request"]["url"] for m in messages
                 if m["method"] == "Network.requestWillBeSent"]
+
+    def search(self, words):
+        """The addresses found for words, best first."""
+        self.js(TYPE, words)
+        return self.wait("return [...document.querySelectorAll("
+                         "'.md-search-result__link')].map(a => a.href)")
+
+
+class Looks:
+    """What a stranger sees, one look after the other in a thread of its own.
+
+    looks[name] waits for that look, and raises what went wrong in it.
+    """
+    def __init__(self, site, folder):
+        self.site, self.folder, self.window = site, folder, None
+        self.pool, self.jobs = ThreadPoolExecutor(1), {}
+        if not (DRIVER and CHROME):
+            return
+        self.begin("arrival", self.arrive)
+        for page in PAGES:
+            for dark in False, True:
+                self.begin((page, dark), self.page, page, dark)
+        self.begin("search", self.search)
+        self.begin("plain", self.plain)
+        self.begin("requests", lambda: self.window.requests())
+
+    def begin(self, name, look, *arguments):
+        self.jobs[name] = self.pool.submit(look, *arguments)
+
+    def __getitem__(self, name):
+        self.jobs["arrival"].result()
+        return self.jobs[name].result()
+
+    def arrive(self):
+        """Fetch axe-core, wait for the site, and start the browser."""
+        got = shutil.which("npm") and subprocess.run(
+            ["npm", "install", "--silent", "--no-audit", "--prefix",
+             str(self.folder), "axe-core@4"], capture_output=True)
+        file = self.folder / "node_modules/axe-core/axe.min.js"
+        self.axe = got and file.exists() and file.read_text("utf-8")
+        self.home = serve(self.site.result())
+        self.window = Browser().__enter__()
+
+    def page(self, page, dark):
+        """What is seen at each width; and of the light page, which its reader
+        then switches to dark and searches, both pairs of colours."""
+        window, seen = self.window, {}
+        window.open(f"{self.home}/{page}", WIDTHS[0], dark)
+        for width in WIDTHS:
+            window.resize(width)
+            window.rest()
+            seen[width] = {
+                "scheme": window.js("return document.body.dataset.mdColorScheme"),
+                "width": window.js("return document.documentElement.scrollWidth"),
+                "out of reach": window.js(OUT_OF_REACH)}
+        if self.axe:
+            window.js(self.axe)
+            window.js(THIN)
+            for width in WIDTHS[::-1]:
+                window.resize(width)
+                window.rest()
+                seen[width]["axe"] = window.call("/execute/async", script=AXE,
+                                                 args=[dark])
+        if not dark:
+            seen["light"] = window.js(COLOURS)
+            window.js("document.querySelector('label[for^=__palette]"
+                      ":not([hidden])').click()")
+            window.wait("return document.body.dataset.mdColorScheme == 'slate'")
+            seen["dark"] = window.js(COLOURS)
+            window.search("gradient")
+        return seen
+
+    def search(self):
+        """The addresses found for each of WORDS."""
+        self.window.open(f"{self.home}/")
+        return {words: self.window.search(words) for words in WORDS}
+
+    def plain(self):
+        """The text of the story where no script runs."""
+        window = self.window
+        window.cdp("Emulation.setScriptExecutionDisabled", value=True)
+        window.open(f"{self.home}/anatomy/", 390)
+        try:
+            return window.cdp("Runtime.evaluate", expression=(
+                "document.querySelector('article').innerText"))["result"]["value"]
+        finally:
+            window.cdp("Emulation.setScriptExecutionDisabled", value=False)
+
+    def close(self):
+        self.pool.shutdown(cancel_futures=True)
+        if self.window:
+            self.window.__exit__()

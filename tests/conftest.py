@@ -1,12 +1,16 @@
 """The tests import anatomy.py from the folder above, wherever it lies."""
 import ast
 import os
+import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+import browser
 
 ROOT = Path(os.environ.get("ANATOMY", Path(__file__).parents[1])).resolve()
 SCRIPT = ROOT / "anatomy.py"
@@ -55,13 +59,23 @@ def surroundings(**extra):
 def python(*args, cwd=None, flags=(), text=True, **extra):
     """Run python with these arguments to its end."""
     return subprocess.run([sys.executable, *flags, *map(str, args)], cwd=cwd, text=text,
-                          capture_output=True, stdin=subprocess.DEVNULL, timeout=300,
+                          capture_output=True, stdin=subprocess.DEVNULL, timeout=600,
                           encoding="utf-8" if text else None, env=surroundings(**extra))
 
 
 def story(*args, **settings):
     """Run anatomy.py with these arguments to its end."""
     return python(SCRIPT, *args, **settings)
+
+
+def mkdocs(folder, **files):
+    """Build the site in a copy of the project, with some files changed."""
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in "anatomy.py", "mkdocs.yml":
+        shutil.copy(ROOT / name, folder)
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return python("-m", "mkdocs", "build", "--strict", cwd=folder, NO_MKDOCS_2_WARNING="1", SITE_URL="")
 
 
 # The whole story chapter by chapter: what ran so far is a program of its own.
@@ -90,13 +104,33 @@ class Stories:
     """Whole runs, each made once and two at a time."""
     def __init__(self, base):
         self.base, self.out = base, base / "not yet" / "sch\u00f6ne Bilder"
-        pool = ThreadPoolExecutor(2)
-        self.jobs = {name: pool.submit(getattr(self, name))
-                     for name in ("pasted", "plain", "piecemeal", "cells")}
-        pool.shutdown(wait=False)
+        self.pool, self.jobs = ThreadPoolExecutor(2), {}
+
+    def begin(self, name):
+        if name not in self.jobs:
+            self.jobs[name] = self.pool.submit(getattr(self, name))
+        return self.jobs[name]
 
     def __getitem__(self, name):
-        return self.jobs[name].result()
+        return self.begin(name).result()
+
+    def site(self):
+        """The site, built where there is a space in the path; in it the
+        story as a notebook, one cell for each cell."""
+        return self.build("a clone")
+
+    def again(self):
+        """The site from the notebook that the first one has run."""
+        (self.base / "again").mkdir()
+        shutil.copytree(self["site"].parent / ".cache", self.base / "again" / ".cache")
+        return self.build("again")
+
+    def build(self, name):
+        (self.base / name).mkdir(exist_ok=True)
+        run = mkdocs(self.base / name)
+        said = run.stdout + run.stderr
+        assert run.returncode == 0 and not re.search(r"^(WARNING|ERROR)", said, re.M), said
+        return self.base / name / "site"
 
     def plain(self):
         """From elsewhere, into a folder that is not there yet."""
@@ -115,47 +149,71 @@ class Stories:
         return python("-c", code, cwd=cwd, PYTHONHASHSEED="2", MPLBACKEND="nothing",
                       LC_ALL="C", PYTHONIOENCODING="ascii:strict", PYTHONUTF8="0")
 
-    def notebook(self, name, cells):
+    def pasted(self):
+        """The whole file in one cell (without the two longest demos, which are
+        in the two whole runs), and again without what is heavy."""
         import nbformat
-        path = self.base / f"{name}.ipynb"
-        book = nbformat.v4.new_notebook(cells=cells)
-        nbformat.write(book, path)
-        result = python("-c", NOTEBOOK, path, cwd=self.base)
-        assert result.returncode == 0, result.stderr[-2000:]
+        cell, path = nbformat.v4.new_code_cell, self.base / "pasted.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=[
+            cell("import sys; print(sys.argv[1:], '__file__' in globals())"),
+            cell("".join([PREFACE, *without_demos("trial", "race")])),
+            cell("".join([PREFACE, *without_demos(*HEAVY)]))]), path)
+        run = python("-c", NOTEBOOK, path, cwd=self.base)
+        assert run.returncode == 0, run.stderr[-2000:]
         return nbformat.read(path, as_version=4).cells
 
-    def cells(self):
-        """As a notebook, one cell for each cell; nothing heavy."""
-        import jupytext
-        source = "".join([PREFACE, *without_demos(*HEAVY)])
-        return self.notebook("cells", jupytext.reads(source, fmt="py:percent").cells)
 
-    def pasted(self):
-        """The whole file in one cell, and again without what is heavy."""
-        import nbformat
-        cell = nbformat.v4.new_code_cell
-        return self.notebook("pasted", [
-            cell("import sys; print(sys.argv[1:], '__file__' in globals())"),
-            cell(SOURCE), cell("".join([PREFACE, *without_demos(*HEAVY)]))])
+# The whole runs, the longest way first, and the fixtures that wait for them.
+RUNS = {"site": {"site", "stories"}, "plain": {"stories"}, "pasted": {"stories"},
+        "piecemeal": {"stories"}, "again": {"builds"}}
 
 
 @pytest.fixture(scope="session")
-def stories(tmp_path_factory):
-    return Stories(tmp_path_factory.mktemp("stories"))
+def background(tmp_path_factory):
+    stories = Stories(tmp_path_factory.mktemp("stories"))
+    yield stories
+    stories.pool.shutdown(cancel_futures=True)
 
 
-def waits(item):
-    """Does this test read a whole run?"""
-    return "stories" in item.fixturenames
+@pytest.fixture(scope="session")
+def stories(background):
+    return background
+
+
+@pytest.fixture(scope="session")
+def site(background):
+    return background["site"]
+
+
+@pytest.fixture(scope="session")
+def builds(background, site):
+    return [site, background["again"]]
+
+
+@pytest.fixture(scope="session")
+def looks(background, tmp_path_factory):
+    """The looks of a browser at the site; they begin when it is built."""
+    looks = browser.Looks(background.begin("site"), tmp_path_factory.mktemp("axe"))
+    yield looks
+    looks.close()
+
+
+def patience(item):
+    """How long this test has to wait: not, for whole runs, for a browser."""
+    return [name in item.fixturenames for name in ("looks", "site", "stories")]
 
 
 def pytest_collection_modifyitems(items):
-    """What waits for whole runs comes last; they run meanwhile."""
-    items.sort(key=waits)
+    """Who waits comes last; what they wait for runs meanwhile."""
+    items.sort(key=patience)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def start(request):
-    """The whole runs, if anybody waits for them."""
-    if any(map(waits, request.session.items)):
-        request.getfixturevalue("stories")
+    """Everything that somebody will wait for."""
+    wanted = {name for item in request.session.items for name in item.fixturenames}
+    for run, fixtures in RUNS.items():
+        if wanted & fixtures:
+            request.getfixturevalue("background").begin(run)
+    if "looks" in wanted:
+        request.getfixturevalue("looks")

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 
+import jupytext
 import pytest
 
 import anatomy
-from conftest import HEAVY, ROOT, SCRIPT, python, story, surroundings
+from conftest import HEAVY, ROOT, SCRIPT, SOURCE, python, story, surroundings
 
 NAMES = list(anatomy.CHAPTERS)
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and devices of Unix")
@@ -39,21 +40,32 @@ def nudge():
     return fine(story("nudge"))
 
 
+@pytest.fixture(scope="module")
+def usage():
+    """What it says when it is asked how."""
+    return fine(story("-h"))
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Two chapters, asked backwards and one of them twice."""
+    return fine(story("engine", "nudge", "engine"))
+
+
 # The command line
 
-def test_help():
+def test_help(usage):
     """A line for each chapter, and the option."""
-    text = fine(story("-h"))
-    assert text == fine(story("--help")) and "--out DIR" in text
+    assert usage == fine(story("--help")) and "--out DIR" in usage
     for name, line in anatomy.CHAPTERS.items():
-        assert re.search(rf"(?m)^  {name} +{re.escape(line)}$", text)
-    assert max(map(len, text.splitlines())) <= 79
+        assert re.search(rf"(?m)^  {name} +{re.escape(line)}$", usage)
+    assert max(map(len, usage.splitlines())) <= 79
 
 
-def test_no_name_prints_the_help(tmp_path):
+def test_no_name_prints_the_help(usage, tmp_path):
     """And runs nothing, writes nothing."""
-    assert fine(story()) == fine(story("-h"))
-    assert fine(story("--out", tmp_path / "o")) == fine(story("-h"))
+    assert fine(story()) == usage
+    assert fine(story("--out", tmp_path / "o")) == usage
     assert not (tmp_path / "o").exists()
 
 
@@ -83,10 +95,9 @@ def test_each_chapter_alone(name, stories, tmp_path):
     assert files.items() <= contents(stories.out).items()
 
 
-def test_two_names_in_the_order_of_the_story():
+def test_two_names_in_the_order_of_the_story(pair):
     """Asked backwards, told forwards; a name twice is told once."""
-    text = fine(story("engine", "nudge", "engine"))
-    assert re.findall(r"(?m)^--- (\w+): ", text) == ["nudge", "engine"]
+    assert re.findall(r"(?m)^--- (\w+): ", pair) == ["nudge", "engine"]
 
 
 # The whole story
@@ -151,20 +162,24 @@ def pictures(cells):
             if out.output_type == "display_data"]
 
 
-def light(stories):
-    """What a notebook without the heavy chapters' demos has to say."""
+def said(stories, *without):
+    """What a notebook has to say, which prints no headings."""
     wanted = sections(fine(stories["plain"]))
-    return "".join(text for name, text in wanted.items() if name not in HEAVY)
+    return "".join(text for name, text in wanted.items() if name not in without)
+
+
+def site_notebook(stories):
+    """The cells of the notebook that the site has run, one for each cell."""
+    return jupytext.read(stories["site"] / "anatomy/anatomy.ipynb").cells
 
 
 def test_as_a_notebook(stories):
     """Cell by cell in a real kernel: the same text, the pictures in place."""
-    cells = stories["cells"]
+    cells = site_notebook(stories)
     code = [cell for cell in cells if cell.cell_type == "code"]
-    assert "".join(map(told, code)) == light(stories)
+    assert "".join(map(told, code)) == said(stories)
     shown = pictures(code)
-    assert len(shown) == sum("picture(" in cell.source and "__main__" in cell.source
-                             and "def picture" not in cell.source for cell in code) > 4
+    assert len(shown) == sum(cell.source.count('picture("') for cell in code) > 9
     assert all(html.startswith("<svg role=\"img\" aria-label=") for html in shown)
     assert not any(out.get("name") == "stderr" or out.output_type in ("error", "execute_result")
                    for cell in code for out in cell.outputs)
@@ -172,13 +187,30 @@ def test_as_a_notebook(stories):
     assert len(titles[0]) == 1 and sum(map(len, titles)) == 1 + len(NAMES)
 
 
+def test_a_notebook_holds_nothing_of_its_run(stories):
+    """No time, no random name: sources, and outputs that another kernel has too."""
+    cells, wanted = site_notebook(stories), jupytext.reads(SOURCE, fmt="py:percent").cells
+    for i, cell in enumerate(wanted):
+        cell.id = f"cell-{i}"
+    code = [cell for cell in wanted if cell.cell_type == "code"]
+    for number, cell in enumerate(code, 1):
+        cell.execution_count = number
+        cell.outputs = cells[wanted.index(cell)].outputs
+        for out in cell.outputs:
+            assert out.keys() == {"stream": {"output_type", "name", "text"}, "display_data": {
+                "output_type", "data", "metadata"}}[out.output_type] and not out.get("metadata")
+    assert cells == wanted
+    others = [cell for cell in code if not re.search(r'wanted\("(trial|race)"', cell.source)]
+    assert pictures(others) == pictures([stories["pasted"][1]])
+
+
 def test_pasted_whole_and_again(stories):
     """One cell, a kernel's own arguments, no __file__; again is harmless."""
     first, once, again = stories["pasted"]
     assert "-f" in told(first) and "False" in told(first)
-    assert told(once) == "".join(sections(fine(stories["plain"])).values())
-    assert told(again) == light(stories)
-    assert len(pictures([once])) == sum(file.endswith(".svg") for file in contents(stories.out))
+    assert told(once) == said(stories, "trial", "race")
+    assert told(again) == said(stories, *HEAVY)
+    assert len(pictures([once])) == sum(file.endswith(".svg") for file in contents(stories.out)) - 2
     assert set(pictures([again])) < set(pictures([once]))
     kinds = [out.output_type for out in once.outputs]
     assert set(kinds) == {"stream", "display_data"} and kinds[0] == "stream"
@@ -211,14 +243,14 @@ def test_through_a_symlink_from_another_folder(nudge, tmp_path):
     assert fine(python("mine.py", "nudge", cwd=tmp_path)) == nudge
 
 
-@pytest.mark.parametrize("flags", [["-O"], ["-OO"], ["-X", "dev"], ["-I"], ["-W", "error", "-bb"]], ids=" ".join)
+@pytest.mark.parametrize("flags", [["-O"], ["-X", "dev"], ["-I"], ["-W", "error", "-bb"]], ids=" ".join)
 def test_flags_of_python(flags, nudge):
-    """Without asserts, without docstrings, with every check on."""
+    """Without asserts, with every check on."""
     assert fine(story("nudge", flags=flags)) == nudge
 
 
-def test_a_picture_without_docstrings(nudge, tmp_path):
-    """-OO takes the text that describes it; the picture is drawn."""
+def test_without_docstrings(nudge, tmp_path):
+    """-OO takes the text that describes a picture; the picture is drawn."""
     assert fine(story("nudge", "--out", tmp_path, flags=["-OO"])) == nudge
     assert (tmp_path / "nudge.svg").read_text().startswith('<svg role="img" aria-label="nudge"')
 
@@ -242,11 +274,11 @@ def test_a_working_folder_that_is_gone(nudge, tmp_path):
     assert fine(python("-c", code, cwd=gone)) == nudge
 
 
-def test_without_matplotlib(tmp_path):
+def test_without_matplotlib(pair, tmp_path):
     """The text is told; one line stands for each picture."""
     (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')\n")
     plain = fine(story("nudge", "engine", PYTHONPATH=str(tmp_path)))
-    assert plain == fine(story("nudge", "engine"))
+    assert plain == pair
     text = fine(story("nudge", "engine", "--out", tmp_path / "o", PYTHONPATH=str(tmp_path)))
     lines = [line for line in text.splitlines() if line not in plain.splitlines()]
     assert len(lines) == 2 and all("matplotlib" in line for line in lines)
@@ -288,23 +320,18 @@ def test_out_that_is_full(tmp_path):
     assert set(contents(tmp_path / "o")) == {"nudge.md"}
 
 
-def test_out_again(tmp_path):
-    """Files of an earlier run are replaced, strangers' are left alone."""
+def test_two_processes_on_one_folder_again(tmp_path):
+    """Files of an earlier run are replaced, each by one of theirs and whole;
+    strangers' are left alone."""
     out = tmp_path / "o"
     out.mkdir()
     (out / "nudge.md").write_text("old")
     (out / "mine.txt").write_text("mine")
-    fine(story("nudge", "--out", out))
+    runs = [subprocess.Popen([sys.executable, SCRIPT, "nudge", "--out", out], env=surroundings(),
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
+    assert [(run.communicate()[1], run.returncode) for run in runs] == [(b"", 0)] * 2
     assert set(contents(out)) == {"nudge.md", "nudge.svg", "mine.txt"}
     assert (out / "nudge.md").read_text() != "old" and (out / "mine.txt").read_text() == "mine"
-
-
-def test_two_processes_on_one_folder(tmp_path):
-    """Each file is one of theirs, whole, and they are the same."""
-    runs = [subprocess.Popen([sys.executable, SCRIPT, "nudge", "--out", tmp_path], env=surroundings(),
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
-    assert [run.communicate()[1] for run in runs] == [b"", b""]
-    assert set(contents(tmp_path)) == {"nudge.md", "nudge.svg"}
 
 
 # When it is stopped

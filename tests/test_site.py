@@ -1,13 +1,9 @@
 """The site: built as a person builds it, read as a stranger reads it."""
 import gzip
 import importlib.util
-import os
 import re
-import shutil
 import subprocess
-import sys
 from html import unescape
-from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import browser
@@ -15,42 +11,11 @@ import jupytext
 import pytest
 from bs4 import BeautifulSoup
 
-ROOT = Path(__file__).parents[1]
-PAGES = ["", "anatomy/", "results/", "paste/"]
+from conftest import ROOT, mkdocs
+
 BOOK = jupytext.read(ROOT / "anatomy.py", fmt="py:percent").cells
 CHAPTERS = re.findall("(?m)^# ## (.+)", (ROOT / "anatomy.py").read_text("utf-8"))
 GENERATED = sorted((ROOT / "docs/generated").glob("*.*"))
-
-
-def mkdocs(folder, **files):
-    """A copy of the project in folder, with some files changed, being built."""
-    shutil.copytree(ROOT / "docs", folder / "docs",
-                    ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("anatomy.py", "mkdocs.yml"):
-        shutil.copy(ROOT / name, folder)
-    for name, text in files.items():
-        (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    return subprocess.Popen(
-        [sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=folder,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SITE_URL": ""})
-
-
-@pytest.fixture(scope="session")
-def builds(tmp_path_factory):
-    """Two sites, built at the same time in two folders, one with a space."""
-    folders = [tmp_path_factory.mktemp(name) for name in ("a clone", "again")]
-    running = [mkdocs(folder) for folder in folders]
-    for process in running:
-        said = process.communicate()[0]
-        assert process.returncode == 0, said
-        assert not re.search(r"^(WARNING|ERROR)", said, re.M), said
-    return [folder / "site" for folder in folders]
-
-
-@pytest.fixture(scope="session")
-def site(builds):
-    return builds[0]
 
 
 @pytest.fixture(scope="session")
@@ -95,9 +60,8 @@ def test_nothing_that_is_not_for_readers_is_published(site):
     ("# %% [markdown]\n# # A\n#\n# $\\frac{1}$\n", "Expected \\frac"),
 ])
 def test_a_failure_ends_the_build(text, wanted, tmp_path):
-    build = mkdocs(tmp_path, anatomy=text)
-    said = build.communicate()[0]
-    assert build.returncode != 0 and wanted in said
+    run = mkdocs(tmp_path, anatomy=text)
+    assert run.returncode != 0 and wanted in run.stdout + run.stderr
     assert not (tmp_path / "site/anatomy/index.html").exists()
 
 
@@ -117,9 +81,11 @@ def test_formulas_are_drawn_in_prose_and_not_in_code():
 
 
 def test_links_and_anchors_lead_somewhere(site, pages):
+    ids = {name: {tag["id"] for tag in page.find_all(id=True)}
+           for name, page in pages.items()}
     for name, page in pages.items():
         here = "/" + name
-        for tag in page.select("[href], [src]"):
+        for tag in page.find_all(href=True) + page.find_all(src=True):
             target = tag.get("href") or tag.get("src")
             if urlsplit(target).scheme in ("https", "http", "mailto", "data"):
                 continue
@@ -129,18 +95,19 @@ def test_links_and_anchors_lead_somewhere(site, pages):
                 path += "index.html"
             assert (site / path).is_file(), (name, target)
             if anchor and path in pages:
-                assert pages[path].find(id=unquote(anchor)) or (
+                assert unquote(anchor) in ids[path] or (
                     tag.name == "use"), (name, target)
 
 
 def test_no_page_asks_another_host_for_anything(site, pages):
     elsewhere = re.compile(r"^\s*(https?:)?//")
     for name, page in pages.items():
-        for tag in page.select("[src], [srcset], link[href], use, image"):
+        for tag in (page.find_all(src=True) + page.find_all(srcset=True)
+                    + page.find_all(["link", "use", "image"])):
             for attribute in ("src", "srcset", "href", "xlink:href"):
                 assert not elsewhere.match(tag.get(attribute, "")), (name, tag)
-        styles = [tag.get_text() for tag in page.select("style")]
-        styles += [tag["style"] for tag in page.select("[style]")]
+        styles = [tag.get_text() for tag in page.find_all("style")]
+        styles += [tag["style"] for tag in page.find_all(style=True)]
         for style in styles:
             assert not re.search(r"url\(\s*['\"]?(https?:)?//", style), name
     for path in site.rglob("*.css"):
@@ -159,7 +126,7 @@ def test_the_contents_name_every_chapter(pages):
 
 def test_headings_are_in_order(pages):
     for name, page in pages.items():
-        levels = [int(h.name[1]) for h in page.select("article :is(h1,h2,h3)")]
+        levels = [int(h.name[1]) for h in page.article.find_all(["h1", "h2", "h3"])]
         assert levels.count(1) == 1, name
         assert all(b <= a + 1 for a, b in zip(levels, levels[1:])), name
 
@@ -198,7 +165,7 @@ def test_nothing_is_left_of_the_notebook_it_was(anatomy):
 
 def test_every_picture_has_a_name(pages):
     for name, page in pages.items():
-        for picture in page.select("article :is(img, svg)"):
+        for picture in page.article.find_all(["img", "svg"]):
             assert picture.get("aria-label") or picture.get("alt") or (
                 flat(picture.parent.get_text())), (name, picture)
     said = {svg["aria-label"] for svg in
@@ -218,7 +185,7 @@ def test_pictures_can_be_read_on_a_phone():
 
 def test_no_id_is_used_twice(pages):
     for name, page in pages.items():
-        ids = [tag["id"] for tag in page.select("[id]")]
+        ids = [tag["id"] for tag in page.find_all(id=True)]
         assert len(ids) == len(set(ids)), name
 
 
@@ -276,100 +243,45 @@ def test_the_page_is_light_and_needs_no_script(site, anatomy):
 
 # What only a browser can tell.
 
-@pytest.fixture(scope="session")
-def chromium(site):
+@pytest.fixture
+def seen(looks):
+    """What a browser saw, by the name of a look."""
     if not (browser.DRIVER and browser.CHROME):
         pytest.skip("no chromium and chromedriver here")
-    with browser.Browser() as window:
-        window.home = browser.serve(site)
-        yield window
+    return looks
 
 
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("axe")
-    if not shutil.which("npm"):
-        pytest.skip("no npm here to fetch axe-core with")
-    got = subprocess.run(["npm", "install", "--silent", "--no-audit",
-                          "--prefix", str(folder), "axe-core@4"],
-                         capture_output=True, text=True)
-    if got.returncode:
-        pytest.skip(f"npm cannot fetch axe-core: {got.stderr[-200:]}")
-    return (folder / "node_modules/axe-core/axe.min.js").read_text("utf-8")
-
-
-VIEWS = [(page, width, dark) for page in PAGES for width in (390, 1280)
-         for dark in (False, True)]
+VIEWS = [(page, width, dark) for page in browser.PAGES
+         for dark in (False, True) for width in browser.WIDTHS]
 
 
 @pytest.mark.parametrize("page, width, dark", VIEWS)
-def test_a_page_fits_and_is_accessible(page, width, dark, chromium, axe):
-    chromium.open(f"{chromium.home}/{page}", width, dark)
-    assert chromium.js("return document.body.dataset.mdColorScheme") == (
-        "slate" if dark else "default")
-    assert chromium.js("return document.documentElement.scrollWidth") <= width
-    unreachable = chromium.js(
-        "return [...document.querySelectorAll('article :is(pre, code, .table)')]"
-        ".filter(e => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0"
-        " && getComputedStyle(e).overflowX == 'auto').map(e => e.outerHTML)")
-    assert unreachable == []
-    chromium.js(axe)
-    # Pictures are one image to a reader, and one token of code has the colour
-    # of all of its kind: looking at each of the thousands would take a minute.
-    chromium.js("""
-        document.querySelectorAll("article svg").forEach(e => e.innerHTML = "")
-        const seen = new Set()
-        document.querySelectorAll("article .highlight code span").forEach(e =>
-            seen.has(e.className) ? e.replaceWith(...e.childNodes)
-                                  : seen.add(e.className))""")
-    found = chromium.call("/execute/async", args=[dark], script="""
-        const [dark, done] = arguments;
-        const rules = dark ? {runOnly: ["color-contrast"]} : {};
-        axe.run({resultTypes: ["violations"], ...rules}).then(
-            r => done(r.violations
-            .filter(v => ["serious", "critical"].includes(v.impact))
-            .map(v => [v.id, v.nodes.length, v.nodes[0].html,
-                       v.nodes[0].failureSummary])))""")
-    assert found == []
+def test_a_page_fits_and_is_accessible(page, width, dark, seen):
+    view = seen[page, dark][width]
+    assert view["scheme"] == ("slate" if dark else "default")
+    assert view["width"] <= width
+    assert view["out of reach"] == []
+    if "axe" not in view:
+        pytest.skip("no npm here that fetches axe-core")
+    assert view["axe"] == []
 
 
-def test_nothing_is_fetched_from_elsewhere(chromium):
-    chromium.requests()
-    for page in PAGES:
-        chromium.open(f"{chromium.home}/{page}")
-        paper, ink = colours(chromium)
-        chromium.js("document.querySelector('label[for^=__palette]"
-                    ":not([hidden])').click()")
-        chromium.wait("return document.body.dataset.mdColorScheme == 'slate'")
-        assert colours(chromium) != (paper, ink), "the theme was not switched"
-        search(chromium, "gradient")
-    asked = chromium.requests()
-    assert asked and [url for url in asked if not url.startswith(
-        (chromium.home, "data:", "blob:"))] == []
+@pytest.mark.parametrize("page", browser.PAGES)
+def test_the_theme_can_be_switched(page, seen):
+    look = seen[page, False]
+    assert look["light"] != look["dark"]
 
 
-def colours(chromium):
-    """The colour of the page and, if there is one, of a picture's ink."""
-    return tuple(chromium.js(
-        "const s = document.querySelector('article svg[role=img]');"
-        "return [getComputedStyle(document.body).backgroundColor,"
-        "        s ? getComputedStyle(s).color : '']"))
+def test_nothing_is_fetched_from_elsewhere(seen):
+    asked = seen["requests"]
+    assert [url for url in asked if not url.startswith(
+        (seen.home, "data:", "blob:"))] == []
+    for page in browser.PAGES:
+        assert asked.count(f"{seen.home}/{page}") >= 2
 
 
-def search(chromium, words):
-    """The addresses found for words, best first."""
-    chromium.js("const q = document.querySelector('input.md-search__input');"
-                "document.getElementById('__search').checked = true;"
-                "q.focus(); q.value = arguments[0];"
-                "q.dispatchEvent(new Event('keyup', {bubbles: true}));"
-                "q.dispatchEvent(new Event('input', {bubbles: true}))", words)
-    return chromium.wait("return [...document.querySelectorAll("
-                         "'.md-search-result__link')].map(a => a.href)")
-
-
-@pytest.mark.parametrize("words", ["unbroadcast", "np.bincount",
-                                   "bias correction"])
-def test_search_finds_the_right_heading(words, chromium, anatomy):
+@pytest.mark.parametrize("words", browser.WORDS)
+def test_search_finds_the_right_heading(words, seen, anatomy):
     sections, heading = {}, ""
     for tag in anatomy.find_all(True, recursive=False):
         heading = tag["id"] if tag.name in ("h1", "h2", "h3") else heading
@@ -378,20 +290,12 @@ def test_search_finds_the_right_heading(words, chromium, anatomy):
              if words in flat(text).lower()}
     if not right:
         pytest.skip(f"anatomy.py does not speak of {words}")
-    chromium.open(f"{chromium.home}/")
     found = [unquote(url.split("?")[0].split("/anatomy/")[1] + "#" +
                      urlsplit(url).fragment).lstrip("#")
-             for url in search(chromium, words) if "/anatomy/" in url]
+             for url in seen["search"][words] if "/anatomy/" in url]
     found = [heading for heading in found if heading]       # not the page itself
     assert found and found[0] in right, (found, right)
 
 
-def test_the_story_reads_without_scripts(chromium):
-    chromium.cdp("Emulation.setScriptExecutionDisabled", value=True)
-    chromium.open(f"{chromium.home}/anatomy/", 390)
-    try:
-        text = chromium.cdp("Runtime.evaluate", expression=(
-            "document.querySelector('article').innerText"))["result"]["value"]
-    finally:
-        chromium.cdp("Emulation.setScriptExecutionDisabled", value=False)
-    assert all(chapter in text for chapter in CHAPTERS)
+def test_the_story_reads_without_scripts(seen):
+    assert all(chapter in seen["plain"] for chapter in CHAPTERS)
