@@ -56,6 +56,9 @@ def drill(base):
     (base / "none" / "matplotlib.py").write_text("raise ImportError\n")
     (base / "matplotlibrc").write_text("axes.grid: True\nsvg.fonttype: none\nbackend: pdf\n")
     tell("no matplotlib", start(*nudge, "--out", base / "text", PYTHONPATH=str(base / "none")), base / "text")
+    (base / "less").mkdir()
+    (base / "less" / "numpy.py").write_text("raise ImportError('No module named numpy')\n")
+    tell("no numpy", start(*nudge, PYTHONPATH=str(base / "less")), codes=(1,))
     tell("a stranger's matplotlibrc", start(*nudge, "--out", base / "rc", cwd=base), base / "rc")
     tell("removed working directory", start("-c", CODE.format("os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')"),
                                             cwd=base))
@@ -76,6 +79,7 @@ def drill(base):
                              ("missing folders", base / "a" / "b", (0,)), ("spaces", base / "a b c", (0,)),
                              ("not ASCII", base / "sch\u00f6n", (0,)), ("unwritable", Path("/proc/out"), (1,))):
         tell(f"--out {name}", start(*nudge, "--out", out), out, codes)
+    tell("--out ''", start(*nudge, "--out", "", cwd=base), codes=(1,))
     (tiny := base / "tiny").mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12k", "none", tiny], capture_output=True).returncode == 0:
         tell("--out on a full disk", start(*nudge, "--out", tiny), tiny, (1,))
