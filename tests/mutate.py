@@ -100,6 +100,8 @@ REASONS = {
     "Optimizer '0.0' -> '1.0'": "SGD and Momentum, which take the default, have no eps",
     "Optimizer '0.0' -> '2'": "SGD and Momentum, which take the default, have no eps",
     "Optimizer '2' -> '3'": "zip ends with the shorter list",
+    "times 'x.ndim == y.ndim == 2' -> 'x.ndim != y.ndim == 2'": "both spellings give the same bits",
+    "times '2' -> '-2'": "both spellings give the same bits",
     "mean '1' -> '-1'": "n is 0 only where no entry is left that could get a slope",
     "ask '0.5' -> '1.5'": "another uneven seed",
     "ask '0.5' -> '-0.5'": "another uneven seed",
