@@ -54,7 +54,7 @@ CHAPTERS = {
     "race": "seven rates, ten seeds, four optimizers",
     "break": "predict, break, read, repair",
     "frameworks": "from here to the real thing",
-    "exercises": "questions for every chapter",
+    "exercises": "two questions for each of ten chapters",
     "answers": "what the engine says to them",
 }
 NOTEBOOK = hasattr(sys, "ps1") or "ipykernel" in sys.modules
@@ -64,7 +64,7 @@ if __name__ == "__main__" and not NOTEBOOK:
 
     def leave(code):
         """Go at once, and leave no half file behind."""
-        for part in Path(OUT).glob(f"*.{os.getpid()}") if OUT else ():
+        for part in Path(OUT).glob(f"*.{os.getpid()}.part") if OUT else ():
             part.unlink(missing_ok=True)
         os._exit(code)
 
@@ -85,13 +85,14 @@ if __name__ == "__main__" and not NOTEBOOK:
         epilog="\n".join(f"  {k:12} {v}" for k, v in CHAPTERS.items()))
     line.add_argument("NAME", nargs="*", help="'all', or chapters from below")
     line.add_argument("--out", metavar="DIR", help="for pictures and tables")
-    ASKED, OUT = vars(line.parse_args()).values()
+    ASKED, folder = vars(line.parse_args()).values()
     if wrong := {*ASKED} - {"all", *CHAPTERS}:
         line.exit(2, f"{min(wrong)!r} is none of all, {', '.join(CHAPTERS)}\n")
     if not ASKED:
         line.print_help()
-    elif OUT is not None:
-        os.makedirs(OUT, exist_ok=True)
+    elif folder is not None:
+        os.makedirs(folder, exist_ok=True)
+        OUT = folder
 import numpy as np          # its absence, too, is told in one line
 
 @lru_cache                  # so that a chapter's heading is printed once
@@ -99,12 +100,12 @@ def wanted(chapter):
     """Is this chapter asked for? A notebook asks for all of them."""
     asked = "all" in ASKED or chapter in ASKED
     if asked and not NOTEBOOK:
-        print(f"\n--- {chapter}: {CHAPTERS[chapter]} ---\n")
+        print(f"\n--- {chapter}: {CHAPTERS[chapter]} ---\n", flush=True)
     return asked
 
 def write(name, text):
     """Write a whole file into the folder --out, or none."""
-    part = Path(OUT, f"{name}.{os.getpid()}")
+    part = Path(OUT, f"{name}.{os.getpid()}.part")
     part.write_text(text, encoding="utf-8", newline="\n")
     part.replace(Path(OUT, name))
 
@@ -160,8 +161,9 @@ def progress(steps, label):
 # ## 1. A slope by trying
 #
 # How does the value of a function change when one of its inputs moves a
-# little? We move it and look. Looking both ways is better than one way,
-# because the two errors, equal and opposite at first order, cancel:
+# little? We move it and look. Looking both ways, a *central* nudge, is better
+# than looking one way, a *forward* one, because the two errors, equal and
+# opposite at first order, cancel:
 #
 # $$ \frac{df}{dx} \approx \frac{f(x + h) - f(x - h)}{2h} $$
 #
@@ -180,7 +182,8 @@ def numerical_grad(f, x, h=1e-5):
     x: an array or a number. Returns an array of x's shape. f is called twice
     for each entry, with an array of x's shape. A ValueError unless h > 0.
     """
-    if not h > 0: raise ValueError(f"the nudge h is above 0, unlike {h}")
+    if not 0 < h < np.inf:
+        raise ValueError(f"the nudge h is above 0, unlike {h}")
     x = np.array(floats(x))
     slopes = np.empty(x.shape)
     for i in np.ndindex(x.shape):
@@ -190,18 +193,18 @@ def numerical_grad(f, x, h=1e-5):
         if above[i] == x[i]:
             raise ValueError(f"a nudge of {h} is lost on {x[i]}")
         rise = float(floats(f(above))) - float(floats(f(below)))
-        slopes[i] = rise / (2 * h)
+        slopes[i] = rise / (above[i] - below[i])      # 2 h, but for rounding
     return slopes
 # %% [markdown]
 # How far can it be trusted? Two errors pull in opposite directions. The curve
-# of f bends within the step: that error grows with h, like h for a one-sided
+# of f bends within the step: that error grows with h, like h for a forward
 # nudge and like h^2 for a central one. And of the 16 digits that a computer's
 # numbers have, the difference of two nearly equal values keeps few: that error
 # grows like 1/h. The best h lies where they meet. We measure it on the curve
 # exp(x) sin(x), not on x^2, whose central difference has no bending error. A
 # third way is the complex step (Squire and Trapp, SIAM Review 40, 1998): move
 # in the imaginary direction and read off f(x + ih).imag / h. No difference is
-# taken, so nothing cancels, and h can be as small as we like.
+# taken, so nothing cancels, and 1e-300 will do for h.
 # %%
 def bent(x): return np.exp(x) * np.sin(x)
 def bent_slope(x): return np.exp(x) * (np.sin(x) + np.cos(x))
@@ -330,7 +333,7 @@ class Tensor:
                     if known is None and operand.edges:
                         heappush(queue, (-operand.born, operand))
         for leaf, g in ledger.items():          # only leaves are left
-            if leaf.grad is not None:
+            if leaf.grad is not None:           # may refuse, so assign later
                 ledger[leaf] = np.add(leaf.grad, g, out=np.empty(leaf.shape))
         for leaf, g in ledger.items(): leaf.grad = np.array(g)
 
@@ -467,7 +470,7 @@ if __name__ == "__main__" and wanted("engine"):
 # ## 3. What is copied comes back summed
 #
 # A gradient has the shape of the thing it belongs to. That hides a debt. In
-# `X + b` numpy copies a b of shape (3,) down both rows of an X of shape (2,
+# `X + b` numpy uses a b of shape (3,) down both rows of an X of shape (2,
 # 3), and the cotangent that comes back has shape (2, 3). An entry of b was
 # used twice, so its slope is the sum of two slopes.
 #
@@ -576,7 +579,7 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 # > **Three homes.** HIPS autograd, the numpy library from which JAX grew,
 # > calls its `unbroadcast` in the rule of each operation that broadcasts
 # > (`autograd/numpy/numpy_vjps.py`): those rules are exact, and all of them
-# > mention shapes. PyTorch does it in the engine, as we do (`reduce_grad` in
+# > name their operand once more. PyTorch does it in the engine, as we do (`reduce_grad` in
 # > `torch/csrc/autograd/input_metadata.cpp`): the rules stay clean, and one by
 # > itself may return the wrong shape. JAX makes broadcasting an operation with
 # > a transpose of its own (`_broadcast_in_dim_transpose_rule` in
@@ -610,7 +613,7 @@ Tensor.relu    = elementwise(positive, lambda g, x, y: g * np.sign(y))  # 0, 1
 Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 # %% [markdown]
 # Two operands, two rules. In the power, x^0 has slope 0 for every x, and 0^y
-# has slope 0 along y, where the formulas would say nan. The transposes in the
+# has slope 0 along y > 0, where the formulas would say nan. The transposes in the
 # matrix product need no matching of shapes by eye. Write one entry, and ask
 # where X[i,k] is used: in Z[i,j] for every j, times W[k,j] each time.
 #
@@ -655,8 +658,7 @@ def sum_(a, axis=None, keepdims=False):
 
 def mean(a, axis=None, keepdims=False):
     total = sum_(a, axis, keepdims)
-    n, (_, copy) = value(a).size // max(total.data.size, 1), total.edges[0]
-    return Tensor(total.data / n, (a, lambda g: copy(g / max(n, 1))))
+    return total / (value(a).size // max(total.data.size, 1))
 
 def moved(a, move):
     x = value(a)
@@ -702,7 +704,7 @@ if __name__ == "__main__" and wanted("rules"):
 # number z, the *logit*; p = sigmoid(z) is its probability of class 1, and the
 # loss of a point with label y, the *binary cross-entropy*, is -log(p) if y is
 # 1 and -log(1 - p) if y is 0. Let p round to 1 while y = 0, and it is
-# infinite. A popular patch adds 1e-8 inside the logarithm. The number stays
+# infinite. A common patch adds 1e-8 inside the logarithm. The number stays
 # finite, but the slope along z, which should be p, becomes
 #
 #     p (1 - p) / (1 - p + 1e-8)
@@ -782,7 +784,7 @@ if __name__ == "__main__" and wanted("rules"):
 #     relative error = |a - n| / max(|a|, |n|, floor)
 #
 # It has to stay below a tolerance tol = 1e-4. The nudge carries a noise of
-# about u |f| / h, where u = 2.2e-16 is the rounding unit; a slope below
+# about u |f| / h, where u = 2.2e-16 is the machine epsilon; a slope below
 # floor = noise / tol is held against that, or rounding would condemn it. And a
 # verdict must not be empty: no parameters, a slope that is not a number, or a
 # parameter that f ignores are no success. An f that gives two answers to one
@@ -855,10 +857,10 @@ def judge(found, nudged, floor):
     return nudged.shape, gap.max(), np.max(gap / np.maximum(size, floor)), ""
 # %% [markdown]
 # The defendant is a network with 3 inputs, 5 hidden units, 2 outputs and the
-# patched loss, its recipe complete so that anyone can repeat it. Another
-# engine, by another hand, has the loss 0.952288 and errors from 2e-10 to 8e-9.
-# And since a judge who has never convicted anyone proves little, there is a
-# liar, a tanh whose rule says 1 - y instead of 1 - y^2, and three empty cases.
+# patched loss, its recipe complete so that another engine can be held beside
+# it. And since a judge who has never convicted anyone proves little, there is
+# a liar, a tanh whose rule says 1 - y instead of 1 - y^2, and three empty
+# cases.
 # %%
 def small_network(seed=0):
     """A 3-5-2 network with labels: its loss as a function, its parameters."""
@@ -883,12 +885,11 @@ if __name__ == "__main__" and wanted("gradcheck"):
     print(f"\na lying tanh: {gradcheck(lie, [w])}")
     assert not gradcheck(lie, [w]) and not gradcheck(lambda w: w * np.nan, [w])
     assert not any(gradcheck(lambda *_: w * w, p) for p in ([], [w, v]))
-    print("nothing to check, nothing that f uses, not a number: no success")
+    print("no parameter, one that f ignores, not a number: no success")
 # %% [markdown]
-# Our loss is the same, to the last printed digit. Of the errors only the size
-# travels, a few times 1e-9 for the worst; the rest is rounding noise. Nor does
-# agreement mean machine precision: two methods that share no formula agree to
-# the eight digits that the weaker one has here.
+# The loss travels between machines, of the errors only the size, a few times
+# 1e-9 for the worst. Agreement does not mean machine precision: two methods
+# that share no formula agree to the eight digits that the weaker one has here.
 #
 # This judge has blind spots. Where a step crosses a kink of relu, it is the
 # nudge that is wrong. A rule that no expression uses is not tried at all. And
@@ -900,9 +901,10 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # ## 6. One formula, four optimizers
 #
 # How far do we step, and which way? Stochastic gradient descent, SGD, steps
-# against the slope, W <- W - lr g, and forgets; it is stochastic because each
-# g comes from a few points drawn at random, a *batch*. The other three
-# remember, with one formula, the exponentially weighted average:
+# against the slope, W <- W - lr g with a learning rate lr, and forgets; it is
+# stochastic because each g comes from a few points drawn at random, a *batch*.
+# The other three remember, with one formula, the exponentially weighted
+# average:
 #
 # $$ v \leftarrow \beta v + (1 - \beta) x = v + (1 - \beta) (x - v) $$
 #
@@ -920,7 +922,8 @@ class Average:
     def __init__(self, beta):
         if not 0 <= value(beta) < 1:
             raise ValueError(f"a beta is in [0, 1), unlike {beta}")
-        self.beta, self.value, self.weight = beta, 0.0, np.finfo(float).tiny
+        self.beta, self.value = value(beta), 0.0
+        self.weight = np.finfo(float).tiny
 
     def add(self, x, share=1):
         rate = (1 - self.beta) * share
@@ -937,9 +940,10 @@ class Average:
 #     Adam       m_hat / (sqrt(v_hat) + eps)   both, with beta1 and beta2
 #
 # One base class turns a direction into a step. For speed all parameters are
-# views of one long vector, which moves in place; `settle` copies in what a
-# parameter was given since. A graph built before a step remembers arrays that
-# have changed: its time is over.
+# views of one long vector, which moves in place. The first step lines them up,
+# and so does a step that finds one with other data, or without a gradient. A
+# graph built before a step remembers arrays that have changed: its time is
+# over.
 # %%
 class Optimizer:
     """What all optimizers share: parameters move by -lr * direction.
@@ -956,40 +960,40 @@ class Optimizer:
             raise ValueError("at least one parameter, none twice, in a list")
         if not (np.all(value(lr) >= 0) and value(eps) >= 0):
             raise ValueError(f"lr and eps are at least 0, unlike {lr}, {eps}")
-        ends = np.cumsum([p.data.size for p in self.params])
-        self.lr, self.eps, self.vector = value(lr), eps, np.zeros(ends[-1])
-        self.views = [part.reshape(p.shape) for p, part in zip(
-            self.params, np.split(self.vector, ends))]
-        for view in self.views: np.broadcast_to(self.lr, view.shape)
+        self.lr, self.eps = value(lr), value(eps)
+        self.shapes = [p.shape for p in self.params]
+        for shape in self.shapes: np.broadcast_to(self.lr, shape)
+        self.vector, self.views = None, [None] * len(self.params)
 
     def zero_grad(self):
-        """Forget the gradients."""
-        for p in self.params:
-            p.grad = None
+        for p in self.params: p.grad = None
 
     def settle(self):
-        """Refuse what does not fit, take new data in; the numbers for a step:
-        for each entry its rate, its slope, and whether it takes part."""
+        """Refuse what does not fit, line the parameters up; for each entry
+        of the vector its rate, its slope, and whether it takes part."""
         data = [floats(p.data) for p in self.params]
-        grads = [np.zeros(view.shape) if p.grad is None else floats(p.grad)
-                 for p, view in zip(self.params, self.views)]
-        for array, view in zip(data + grads, self.views * 2):
-            if array.shape != view.shape:
+        grads = [np.zeros(shape) if p.grad is None else floats(p.grad)
+                 for p, shape in zip(self.params, self.shapes)]
+        for array, shape in zip(data + grads, self.shapes * 2):
+            if array.shape != shape:
                 raise ValueError(f"data or grad of shape {array.shape} for a "
-                                 f"parameter of shape {view.shape}")
-        rate = [np.broadcast_to(value(self.lr), g.shape) for g in grads]
-        rate, g, self.vector[:] = [np.concatenate(arrays, axis=None)
-                                   for arrays in (rate, grads, data)]
-        for p, view in zip(self.params, self.views):
-            p.data = view
+                                 f"parameter of shape {shape}")
+        rate = [np.broadcast_to(value(self.lr), shape) for shape in self.shapes]
+        rate, g, self.vector = [np.concatenate(arrays, axis=None)
+                                for arrays in (rate, grads, data)]
+        sizes = [array.size for array in data]
+        parts = np.split(self.vector, np.cumsum(sizes))
+        self.views = [*map(np.reshape, parts, self.shapes)]
+        for p, view in zip(self.params, self.views): p.data = view
         has = [p.grad is not None for p in self.params]
-        return rate, g, all(has) or np.repeat(has, [v.size for v in grads])
+        return rate, g, all(has) or np.repeat(has, sizes)
 
     def step(self):
         """Move what has a gradient. A step that is refused changes nothing."""
-        if type(self.lr) is float and all([
-                p.data is v and getattr(p.grad, "shape", None) == v.shape
-                for p, v in zip(self.params, self.views)]):
+        if type(self.lr) is float and all([      # as after most steps, nothing
+                p.data is v and v.base is self.vector              # is to settle
+                and type(p.grad) is np.ndarray and p.grad.shape == v.shape
+                for p, v in zip(self.params, self.views, strict=True)]):
             rate, share = self.lr, True
             g = np.concatenate([p.grad.ravel() for p in self.params])
         else:
@@ -1035,11 +1039,11 @@ class Adam(Optimizer):
             m, v = m / self.m.weight, v / self.v.weight
         return m / (np.sqrt(v) + self.eps)
 
-OPTIMIZERS = {rule.__name__: rule for rule in (SGD, Momentum, RMSProp, Adam)}
+OPTIMIZERS = {kind.__name__: kind for kind in (SGD, Momentum, RMSProp, Adam)}
 # %% [markdown]
 # Adam's division by the weights is called *bias correction*. With it the first
-# step is lr * sign(g), whatever the size of g. It is said to matter for the
-# first few steps. Without it, and while g is constant, steps are too long by
+# step is -lr sign(g), but for eps, whatever the size of g. How long does it
+# matter? Without it, and while g is constant, steps are too long by
 # r(t) = (1 - beta1^t) / sqrt(1 - beta2^t). We feed ones to two averages and
 # watch r:
 # %%
@@ -1096,10 +1100,10 @@ STEEP = np.array([1.0, 100.0])
 def bowl_path(optimizer, steps, **settings):
     """Positions in the bowl (w0^2 + 100 w1^2) / 2, from (1, 1)."""
     w = Tensor([1.0, 1.0])
-    rule, path = optimizer([w], **settings), [w.data]
+    descent, path = optimizer([w], **settings), [w.data]
     for _ in range(steps):
         w.grad = STEEP * w.data
-        rule.step()
+        descent.step()
         path.append(w.data.copy())
     return np.array(path)
 
@@ -1210,14 +1214,14 @@ def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral, **kw):
         for a in zip(*drawn))
     batch = [np.moveaxis(a, len(nets), 0) for a in batch]    # steps first
     model, losses, watched = MLP(W1, W2), [], {}
-    rule = optimizer(model.params, lr, **kw)
+    descent = optimizer(model.params, lr, **kw)
     watch = {*watch, *range(steps, steps - 200, -10)}
     turns = progress(range(1, steps + 1), optimizer.__name__)
     for t, points, labels in zip(turns, *batch):
-        rule.zero_grad()
+        descent.zero_grad()
         loss = bce_with_logits(model(points), labels)
         loss.backward(prod(nets))       # the sum of the networks' own means
-        rule.step()
+        descent.step()
         losses.append(loss.data)
         if t in watch: watched[t] = score(model, X, y)
     return Run(model, (X, y), np.array(losses), watched)
@@ -1270,7 +1274,7 @@ if __name__ == "__main__" and wanted("spiral"):
           f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
     assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
 
-    runs = {name: train(rule) for name, rule in OPTIMIZERS.items()}
+    runs = {name: train(kind) for name, kind in OPTIMIZERS.items()}
     final = {name: run.final() for name, run in runs.items()}
     table("spiral", ("optimizer", "loss", "accuracy"), *(
         (k, f"{end[0]:.2f}", f"{end[1]:.0%}") for k, end in final.items()))
@@ -1392,7 +1396,7 @@ FAULTS = {
     "__mul__: operand": partial(edge, 0, lambda g, x, *_: g * x),
     "__matmul__: no transpose": partial(edge, 0, lambda g, x, y, z: g @ y),
     "__matmul__: wrong transpose": partial(edge, 1, lambda g, x, *_: g.T @ x),
-    "mean: no 1/n": partial(edge, 0, lambda g, x, z: 0 * x + g),
+    "mean: no 1/n": partial(edge, 0, lambda g, *_: g),
     "transpose: not undone": partial(edge, 0, lambda g, *_: g),
     "relu: slope 1": partial(edge, 0, lambda g, *_: g),
     "sigmoid: no slope": partial(edge, 0, lambda g, *_: g),
@@ -1648,9 +1652,9 @@ def rate():
     Caught by: the loss after one step.
     Repair: a search over rates for each optimizer, chapter 9."""
     yield "SGD at 1: {:.0%}", train(SGD, FIVE, 1.0, 600).final()[1], 0.9, 1
-    for rule in RMSProp, Adam:
-        run = train(rule, FIVE, 1.0, 600)
-        yield f"{rule.__name__} at 1: under 80%", run.final()[1], 0.4, 0.8
+    for kind in RMSProp, Adam:
+        run = train(kind, FIVE, 1.0, 600)
+        yield f"{kind.__name__} at 1: under 80%", run.final()[1], 0.4, 0.8
         yield "  and over 45 of 64 hidden units dead", dead(run), 46, 64
     for steps in 1, 400:
         with planted("bce_with_logits: patched"):
@@ -2014,3 +2018,5 @@ if __name__ == "__main__" and wanted("answers"):
 # %%
 if __name__ == "__main__" and not NOTEBOOK:
     print(end="", flush=True)       # a full disk is told here, not at the exit
+    sys.excepthook = sys.__excepthook__                      # for python -i
+    signal.signal(signal.SIGINT, signal.default_int_handler)
