@@ -23,8 +23,8 @@ The notation, each symbol with an example:
     '        transpose of a matrix          (X W)' = W' X'
     <a, b>   the sum of a * b               <[1, 2], [3, 4]> = 11
 
-The folded cell is plumbing: `wanted`, was this chapter asked for; `table` and
-`picture`, which show; `progress`, which counts for the impatient. Code under
+The next cell is plumbing, to be skipped: `wanted`, was this chapter asked for;
+`table` and `picture`, which show; `progress`, which counts. Code under
 `if __name__ == "__main__"` is a demonstration, which an import skips.
 """
 # %% tags=["fold"]
@@ -32,7 +32,7 @@ The folded cell is plumbing: `wanted`, was this chapter asked for; `table` and
 # requires-python = ">=3.10"
 # dependencies = ["numpy>=1.26", "matplotlib>=3.8"]
 # ///
-import html, io, os, re, sys, warnings
+import html, io, os, re, signal, sys, warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ CHAPTERS = {
 NOTEBOOK = hasattr(sys, "ps1") or "ipykernel" in sys.modules
 ASKED, OUT = CHAPTERS, None
 if __name__ == "__main__" and not NOTEBOOK:
-    import argparse, signal
+    import argparse
 
     def leave(code):
         """Go at once, and leave no half file behind."""
@@ -470,9 +470,9 @@ if __name__ == "__main__" and wanted("engine"):
 # ## 3. What is copied comes back summed
 #
 # A gradient has the shape of the thing it belongs to. That hides a debt. In
-# `X + b` numpy uses a b of shape (3,) down both rows of an X of shape (2,
-# 3), and the cotangent that comes back has shape (2, 3). An entry of b was
-# used twice, so its slope is the sum of two slopes.
+# `X + b` numpy uses a b of shape (3,) down both rows of an X of shape (2, 3),
+# and the cotangent that comes back has shape (2, 3). An entry of b was used
+# twice, so its slope is the sum of two slopes.
 #
 # Numpy stretches an array in two ways: it adds axes in front until there are
 # enough, and it repeats along axes of length 1. A sum undoes both, and an axis
@@ -579,11 +579,12 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 # > **Three homes.** HIPS autograd, the numpy library from which JAX grew,
 # > calls its `unbroadcast` in the rule of each operation that broadcasts
 # > (`autograd/numpy/numpy_vjps.py`): those rules are exact, and all of them
-# > name their operand once more. PyTorch does it in the engine, as we do (`reduce_grad` in
-# > `torch/csrc/autograd/input_metadata.cpp`): the rules stay clean, and one by
-# > itself may return the wrong shape. JAX makes broadcasting an operation with
-# > a transpose of its own (`_broadcast_in_dim_transpose_rule` in
-# > `jax/_src/lax/lax.py`): nothing is hidden, and programs grow.
+# > name their operand once more. PyTorch does it in the engine, as we do
+# > (`reduce_grad` in `torch/csrc/autograd/input_metadata.cpp`): the rules stay
+# > clean, and one by itself may return the wrong shape. JAX makes broadcasting
+# > an operation with a transpose of its own
+# > (`_broadcast_in_dim_transpose_rule` in `jax/_src/lax/lax.py`): nothing is
+# > hidden, and programs grow.
 #
 # With shapes settled once, a rule of calculus is one short expression. We have
 # rules for +, - and *. A network wants a dozen words.
@@ -613,9 +614,9 @@ Tensor.relu    = elementwise(positive, lambda g, x, y: g * np.sign(y))  # 0, 1
 Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 # %% [markdown]
 # Two operands, two rules. In the power, x^0 has slope 0 for every x, and 0^y
-# has slope 0 along y > 0, where the formulas would say nan. The transposes in the
-# matrix product need no matching of shapes by eye. Write one entry, and ask
-# where X[i,k] is used: in Z[i,j] for every j, times W[k,j] each time.
+# has slope 0 along y > 0, where the formulas would say nan. The transposes in
+# the matrix product need no matching of shapes by eye. Write one entry, and
+# ask where X[i,k] is used: in Z[i,j] for every j, times W[k,j] each time.
 #
 #     Z[i,j] = sum over k of X[i,k] W[k,j]
 #     slope along X[i,k] = sum over j of g[i,j] W[k,j]  =  (g W')[i,k]
@@ -978,7 +979,7 @@ class Optimizer:
             if array.shape != shape:
                 raise ValueError(f"data or grad of shape {array.shape} for a "
                                  f"parameter of shape {shape}")
-        rate = [np.broadcast_to(value(self.lr), shape) for shape in self.shapes]
+        rate = [np.broadcast_to(value(self.lr), g.shape) for g in grads]
         rate, g, self.vector = [np.concatenate(arrays, axis=None)
                                 for arrays in (rate, grads, data)]
         sizes = [array.size for array in data]
@@ -990,8 +991,8 @@ class Optimizer:
 
     def step(self):
         """Move what has a gradient. A step that is refused changes nothing."""
-        if type(self.lr) is float and all([      # as after most steps, nothing
-                p.data is v and v.base is self.vector              # is to settle
+        if type(self.lr) is float and all([        # then nothing is to settle
+                p.data is v and v.base is self.vector
                 and type(p.grad) is np.ndarray and p.grad.shape == v.shape
                 for p, v in zip(self.params, self.views, strict=True)]):
             rate, share = self.lr, True
@@ -1070,9 +1071,9 @@ if __name__ == "__main__" and wanted("optimizers"):
 # language models, r starts at 0.447: the first steps are too short.
 #
 # Our Momentum is an average. PyTorch's is a sum, u <- mu u + g, its mu our
-# beta: 1 / (1 - mu) times ours, ten times for mu = 0.9. Give ours lr / (1 -
-# mu), and the paths are one. Whether momentum helps is another matter. We try
-# it in a bowl 100 times steeper along one axis than along the other, each
+# beta: 1 / (1 - mu) times ours, ten times for mu = 0.9. Give ours lr /
+# (1 - mu), and the paths are one. Whether momentum helps is another matter. We
+# try it in a bowl 100 times steeper along one axis than along the other, each
 # method at its best rate (Polyak, 1964).
 # %% tags=["fold"]
 COLORS = dict(zip(OPTIMIZERS, (BLUE, ORANGE, GREEN, PURPLE)))
@@ -1130,7 +1131,7 @@ if __name__ == "__main__" and wanted("optimizers"):
 # Can any of the four untangle this? Two arms of 150 points wind around each
 # other, nearly once and a half. No line separates them, and no single bend
 # does. Data, initial weights and batches have their own streams of random
-# numbers, three for each random seed (no relation to `backward`'s).
+# numbers, three for each random seed (not one of `backward`'s).
 # %%
 def spiral(seed=1):
     """Two noisy arms: X of shape (300, 2), labels y of shape (300, 1)."""
@@ -1154,7 +1155,7 @@ def batches(seed, steps, size=32, points=300):
 # The network has 2 inputs, 64 hidden units with relu, and 1 logit. We will
 # want many of them, for several seeds and rates, on leading axes of all
 # arrays. Nothing changes for that: `@`, `+` and relu broadcast. Only the loss,
-# a mean over everything, has to be told.
+# a mean over everything, is seeded with the number of networks.
 # %%
 class MLP:
     """A multilayer perceptron, relu(X W1 + b1) W2 + b2.
@@ -1226,14 +1227,14 @@ def train(optimizer, seeds=1, lr=0.1, steps=2000, watch=(), data=spiral, **kw):
         if t in watch: watched[t] = score(model, X, y)
     return Run(model, (X, y), np.array(losses), watched)
 # %% [markdown]
-# Before a long run, three checks that take no time. There are as many
-# parameters as we think; a network that knows nothing pays somewhat more than
-# log 2 = 0.69 a point; four points are learned by heart.
+# Before a long run, three checks. There are as many parameters as we think; a
+# network of random weights pays somewhat more than log 2 = 0.69 a point, the
+# price of p = 1/2; four points are learned by heart.
 #
 # Then the four start from the same weights, with the same batches, lr 0.1,
-# 2000 steps of 32 points. The loss of the fast ones jumps to the end, and one
-# number at the last step would be luck; we report the median over the last 200
-# steps.
+# 2000 steps of 32 points. The loss of the fast ones keeps jumping until the
+# end, and one number at the last step would be luck; we report the median of
+# every tenth of the last 200 steps.
 # %% tags=["fold"]
 def draw_regions(axes, runs):
     """The two spirals over the regions that each optimizer's network assigns
@@ -1272,7 +1273,8 @@ if __name__ == "__main__" and wanted("spiral"):
         a[[40, 120, 190, 270]] for a in spiral(seed)]).final()
     print(f"{size} parameters, loss at the start {start[0]:.2f}\n"
           f"four points: accuracy {by_heart[1]:.0%}, loss below 1e-6\n")
-    assert size == 257 and 0.6 < start[0] < 0.9 and by_heart[0] < 1e-6
+    assert size == 257 and by_heart[0] < 1e-6
+    assert np.log(2) < start[0] < 0.9
 
     runs = {name: train(kind) for name, kind in OPTIMIZERS.items()}
     final = {name: run.final() for name, run in runs.items()}
@@ -1289,15 +1291,15 @@ if __name__ == "__main__" and wanted("spiral"):
     picture("curves", draw_curves, runs, size=(4.9, 4.8), grid=(2, 1))
 # %% [markdown]
 # Two of them untangle the arms, and two only bend one boundary across the
-# plane. The smoothed curves are chapter 6's average of the raw ones. RMSProp
-# begins with a jump: its first step of 10 lr, and what that sets off. SGD and
-# Momentum lie on one another: an average of noisy slopes is shorter than one
-# of them, but goes as far in the end. They are slow and not unable, as the
-# 12000 steps show.
+# plane. The smoothed curves are chapter 6's average of the raw ones; Adam's is
+# the smoother of the fast two, and chapter 9 asks why. RMSProp begins with a
+# jump: its first step of 10 lr, and what that sets off. SGD and Momentum lie
+# on one another: an average of noisy slopes is shorter than one of them, but
+# goes as far in the end. SGD is slow and not unable, as its 12000 steps show.
 #
 # Last, bias correction in a real run. With it each coordinate of Adam's first
 # step is lr g / |g|, and its length lr sqrt(257) = 1.6031. Without it the step
-# is 3.16 times longer. A little less of both, which eps takes.
+# is 3.16 times longer. Both come out a little shorter, by eps.
 # %% tags=["fold"]
 def draw_correction(ax, *runs):
     """Loss on all points over the first 50 steps of Adam. Without bias
@@ -1329,8 +1331,8 @@ if __name__ == "__main__" and wanted("spiral"):
     assert off[1] > 2 * on[1] and off[50] < on[50] and off[200] > on[200]
 # %% [markdown]
 # The loss more than doubles at once. By step 50 the uncorrected run is
-# *ahead*, by step 200 it is behind; chapter 10 has five seeds of this. The
-# correction buys no speed, but first steps of the length that lr asks for.
+# *ahead*, by step 200 it is behind; chapter 10 has the median of five seeds.
+# What the correction buys is first steps of the length that lr asks for.
 #
 # All of this is one seed at one rate, and we come back to that. First: we
 # trusted every slope because one check said so. Who checks the check?
@@ -1350,7 +1352,8 @@ if __name__ == "__main__" and wanted("spiral"):
 # late queues its node again, and rules are linear, so the parts may travel one
 # after the other. The usual loop visits once, and each node passes on what it
 # has by then. Its order is an argument here, and so are the operations that
-# write `=` for `+=`: none for (), all for "", those of `matmul` for "matmul".
+# write `=` for `+=`, told by the first letters of their rules' names: none for
+# (), all for "", those of `matmul` for "matmul".
 # %%
 def edge(k, rule, ours, *operands):
     """The operation ours, but its operand k is told rule(g, *operands, z)."""
@@ -1420,8 +1423,9 @@ def planted(name):
     home = next((c for c in (Tensor, Optimizer) if place in vars(c)), None)
     put = partial(setattr, home) if home else globals().__setitem__
     ours = (vars(home) if home else globals())[place]
-    put(place, lambda *args: fault(ours, *args))
-    try: yield
+    try:
+        put(place, lambda *args: fault(ours, *args))
+        yield
     finally: put(place, ours)
 # %% [markdown]
 # Six checks sit in judgement. Does each gradient have its parameter's shape?
@@ -1437,6 +1441,7 @@ def cover(x, r, c):
         y = y + (u + v) + (u - v) + u * v + u / v + u ** v + u @ v
     y = y + x.exp() + x.log() + x.tanh() + x.sigmoid() + (x - 1).relu() - -x
     y = y + (1 - x) + x.sum(0) + x.mean() + x.transpose() + x[[0, 2, 2]]
+    y = y + 1 / x + 2 ** x + x.mean(0) + x.reshape(9)[:3] + x @ x[0]
     return y + x * x
 
 LEAVES = [Tensor(1 + 0.5 * np.cos(k + np.arange(prod(shape))).reshape(shape))
@@ -1505,14 +1510,14 @@ if __name__ == "__main__" and wanted("trial"):
     assert helped > honest + 0.1
     picture("trial", draw_trial, rows, size=(4.9, 5))
 # %% [markdown]
-# Each judge is blind in a way of its own. *shapes* sees a sum that was not
-# taken, and no wrong number. *adjoint* sees wrong sums and nothing else; not
-# even a sum left out, since <g, B v> does not care which side is copied.
-# *network* cannot try what its program does not do: a Tensor on the left of a
-# product, a transpose, a node that goes into `@` twice. And it lets a missing
-# keepdims pass, as `gradcheck` compares no shapes. *ones* takes one axis for
-# another, as a cotangent of ones looks the same from both. *cover* misses
-# nothing that changes a gradient. It was written with the list at hand; the
+# Each judge is blind in a way of its own. *shapes* sees wrong shapes and no
+# wrong number. *adjoint* sees `unbroadcast` and nothing else; not even a sum
+# left out, since <g, B v> does not care which side is copied. *network* cannot
+# try what its program does not do: a Tensor on the left of `*`, a transpose, a
+# node that goes into `@` twice. And it lets a missing keepdims pass, as
+# `gradcheck` compares no shapes. *ones* takes one axis for another, as a
+# cotangent of ones looks the same from both. *cover* misses nothing on this
+# list that changes a gradient. It was written with the list at hand; the
 # recipe is what to keep: each word with its operand used before and after it,
 # a row, a column, a square, an uneven seed.
 #
@@ -1536,10 +1541,10 @@ if __name__ == "__main__" and wanted("trial"):
 #
 # One rate is one point of a curve, and one seed is one draw. We take seven
 # rates and ten seeds: for each optimizer 70 networks in one graph, where each
-# ends with the very bits it has when it trains alone. A run counts with its
-# median over the last 200 steps. Over the seeds we keep the median and the
-# range, rounded outward: a bound travels between processors where a last digit
-# may not. Numpy computes outside Python's lock; two threads shorten the wait:
+# ends as it does when it trains alone. A run counts with its median over the
+# last 200 steps. Over the seeds we keep the median and the range, rounded
+# outward, since a bound travels between processors where a last digit may not.
+# Two threads share the work:
 # %%
 RATES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 
@@ -1560,7 +1565,7 @@ def spread(values, form):
 def draw_race(axes, accuracy):
     """Accuracy after 2000 steps against the rate, with the range of ten seeds
     as a band. SGD and Momentum stay below 75% up to a rate of 0.1 and reach
-    98% at 1; at 3 SGD falls again. RMSProp and Adam are at 98% from 0.01 to
+    98% at 1; at 3 SGD falls again. RMSProp and Adam are above 98% from 0.01 to
     0.1, scatter at 0.3 and end near 50%."""
     spots = (1.1, 0.77), (0.3, 1.01), (0.06, 0.6), (0.14, 1.01)
     for ax, name, seen, at in zip(axes.repeat(2), COLORS, accuracy, spots):
@@ -1573,7 +1578,8 @@ def draw_race(axes, accuracy):
 # %% [markdown]
 # First everyone at the common rate; then each at its own best, where its
 # median loss is lowest (to two decimals; the smaller rate if two tie). Last,
-# is Adam's curve smooth because it averages g? With beta1 = 0 it does not.
+# is Adam's curve smooth because it averages g? With beta1 = 0 it averages
+# nothing.
 # %%
 if __name__ == "__main__" and wanted("race"):
     loss, accuracy = race()                # each (optimizers, rates, seeds)
@@ -1646,7 +1652,7 @@ def dead(run):
 def rate():
     """Ten times the rate. Who gains, who dies, and at what loss?
     SGD gains: 0.1 was too small. RMSProp's first step moves each parameter by
-    10 lr, and every p rounds to 0 or 1: half of the points pay 18.42, and the
+    10 lr, and nearly every p is 0 or 1: half of the points pay 18.42, and the
     patched loss has no slope there. The logit loss has one, and throws the
     hidden units to where no point reaches them.
     Caught by: the loss after one step.
@@ -1752,8 +1758,8 @@ def editing():
     `*=` writes into the array that the rule remembers, and we get the slope of
     a y that was never computed. A new array in x.data leaves the graph its
     own.
-    Caught by: nothing here; PyTorch numbers the writes to a tensor and refuses
-    a stale one.
+    Caught by: nothing, here or through PyTorch's `.data`; a write to the
+    tensor itself PyTorch notices, and refuses the stale graph.
     Repair: backward first, step after, as a step writes in place."""
     x = Tensor(3.0)
     y = x * x
@@ -1812,7 +1818,7 @@ BREAKAGES = {f.__name__: f for f in (
 if __name__ == "__main__" and wanted("break"):
     for name in BREAKAGES: break_it(name)
 # %% [markdown]
-# Three of the twelve made a score better. A score is the last judge to ask.
+# Some of the twelve made a score better. A score is the last judge to ask.
 #
 # These faults were ours. What does a machine that others use look like inside?
 # %% [markdown]
@@ -1892,7 +1898,8 @@ if __name__ == "__main__" and wanted("frameworks"):
 # (2025, arXiv 2507.20534) trained 1e12 parameters with a variant.
 #
 # Left out, as each needs a chapter: second derivatives, other precisions and
-# devices, recomputing to save memory, forward mode. What is in is asked for.
+# devices, recomputing to save memory, forward mode. What is in, we ask for
+# now.
 # %% [markdown]
 # ## 12. Exercises
 #
@@ -1958,7 +1965,7 @@ class Exercises:
                 bce_with_logits(Tensor(np.zeros(4)), np.ones(4)).data)
     def trial():
         """The slopes of sum(x / sum(x)) along x = (1, 1, 2)?
-        Hint: which values has the sum? With this seed every check is blind.
+        Hint: which values has the sum?
         Logits (32, 1) minus labels (32,): how many numbers?
         Hint: numpy stretches both."""
         return (ask(lambda x: (x / x.sum()).sum(), [Tensor([1, 1, 2])])[0][0],

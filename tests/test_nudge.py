@@ -69,7 +69,13 @@ def test_h_is_used():
     assert abs(numerical_grad(lambda x: x ** 3, 1.0) - 3) < 1e-9
 
 
-@pytest.mark.parametrize("h", [0, 0.0, -1e-5, np.nan, -np.inf])
+@pytest.mark.parametrize("x", [1e6, 1e9, 3e10])
+def test_a_nudge_that_is_rounded(x):
+    """Far from 0 the nudge is not quite h; the slope is divided by what it was."""
+    assert numerical_grad(lambda x: x - 1, x) == 1
+
+
+@pytest.mark.parametrize("h", [0, 0.0, -1e-5, np.nan, np.inf, -np.inf])
 def test_h_that_is_no_nudge(h):
     """A nudge of nothing, or backwards, is refused by its value."""
     for x in [1.0], []:

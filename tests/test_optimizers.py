@@ -1,4 +1,6 @@
 """Chapter 6: one formula, four optimizers."""
+import copy
+import pickle
 import re
 
 import numpy as np
@@ -579,6 +581,60 @@ def test_settings_that_are_no_numbers(make, bad):
     """A TypeError at the door, in a sentence that names what came."""
     with pytest.raises(TypeError, match=f"real numbers.*{re.escape(repr(bad))}"):
         make(bad)
+
+
+@ALL
+@pytest.mark.parametrize("steps", [0, 3])
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))], ids=["copy", "pickle"])
+def test_a_copy_goes_on_by_itself(name, steps, twin):
+    """A copied optimizer moves the copied parameters, as the original moves its own, and not the original's."""
+    p = Tensor([1.0, -2.0])
+    pair = [p], OPTIMIZERS[name]([p], 0.1)
+
+    def go(params, descent, n):
+        for t in range(n):
+            params[0].grad = np.array([1.0, -3.0]) * (t + 1)
+            descent.step()
+    go(*pair, steps)
+    other, before = twin(pair), p.data.copy()
+    go(*other, 4)
+    assert np.array_equal(p.data, before)
+    go(*pair, 4)
+    assert np.array_equal(p.data, other[0][0].data) and not np.array_equal(p.data, before)
+
+
+@ALL
+@pytest.mark.parametrize("grad", [np.rec.array(np.ones((1, 2))), np.ma.array([[1.0, 1.0]], mask=[[True, False]])],
+                         ids=["record", "masked"])
+def test_other_arrays_as_gradients(name, grad):
+    """A subclass steps like an array and a masked array is refused, at the first step as at the second."""
+    for before in 0, 1:
+        w, v = Tensor([[1.0, 2.0]]), Tensor([[1.0, 2.0]])
+        ours, twin = OPTIMIZERS[name]([w], 0.1), OPTIMIZERS[name]([v], 0.1)
+        for _ in range(before):
+            w.grad, v.grad = np.ones((1, 2)), np.ones((1, 2))
+            ours.step(), twin.step()
+        w.grad = grad
+        if not hasattr(grad, "mask"):
+            v.grad = np.ones((1, 2))
+            ours.step(), twin.step()
+        else:
+            with pytest.raises(TypeError, match="real numbers"):
+                ours.step()
+        assert np.array_equal(w.data, v.data)
+
+
+def test_a_parameter_taken_out():
+    """Refused, before anything moves."""
+    a, b = Tensor([1.0]), Tensor([1.0, 1.0])
+    descent = SGD([a, b], 0.1)
+    for p in a, b:
+        p.grad = np.ones(p.shape)
+    descent.step()
+    descent.params.pop()
+    with pytest.raises(ValueError):
+        descent.step()
+    assert a.data == 0.9 and (b.data == 0.9).all()
 
 
 def test_the_four():

@@ -420,3 +420,44 @@ def test_help_on_a_closed_stdout():
     """One line, and not 0."""
     one_line(subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, SCRIPT, "-h"],
                             capture_output=True, text=True, env=surroundings()))
+
+
+@POSIX
+def test_out_that_is_too_long():
+    """One line, though there is nothing to clean up."""
+    one_line(story("nudge", "--out", "x" * 300))
+
+
+def test_strangers_are_left_alone(tmp_path):
+    """A failing run takes its own half files away, and nothing that ends like them."""
+    (tmp_path / "nudge.svg").mkdir()
+    code = ("import os, runpy, sys; open(f'log.{os.getpid()}', 'w').close(); sys.argv = ['x', 'nudge', '--out', '.']; "
+            f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')")
+    one_line(python("-c", code, cwd=tmp_path))
+    assert sum(name.startswith("log.") for name in os.listdir(tmp_path)) == 1
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
+
+
+@POSIX
+def test_a_prompt_after_the_run():
+    """python -i: an error is told with its traceback, and an interrupt ends a line and not the session."""
+    lines = ["import nosuchmodule", "import os, signal", "os.kill(os.getpid(), signal.SIGINT)", "print('still', x.grad)"]
+    run = subprocess.run([sys.executable, "-i", SCRIPT, "engine"], input="\n".join(lines), capture_output=True,
+                         text=True, env=surroundings())
+    assert run.returncode == 0 and "still" in run.stdout
+    assert "ModuleNotFoundError" in run.stderr and "KeyboardInterrupt" in run.stderr
+
+
+@POSIX
+def test_what_was_told_is_kept(tmp_path):
+    """A signal in the third chapter: the first two are in the file by then."""
+    with open(tmp_path / "told", "w") as told:
+        run = subprocess.Popen([sys.executable, SCRIPT, "nudge", "engine", "spiral"], stdout=told,
+                               env=surroundings())
+        while "--- spiral" not in (tmp_path / "told").read_text():
+            assert run.poll() is None
+            time.sleep(0.01)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(20) == 143
+    text = (tmp_path / "told").read_text()
+    assert "514 evaluations" in text and "the queue does not" in text
