@@ -1965,7 +1965,7 @@ class Exercises:
                 bce_with_logits(Tensor(np.zeros(4)), np.ones(4)).data)
     def trial():
         """The slopes of sum(x / sum(x)) along x = (1, 1, 2)?
-        Hint: which values has the sum?
+        Hint: the sum has one value, whatever x is.
         Logits (32, 1) minus labels (32,): how many numbers?
         Hint: numpy stretches both."""
         return (ask(lambda x: (x / x.sum()).sum(), [Tensor([1, 1, 2])])[0][0],
