@@ -292,7 +292,7 @@ if __name__ == "__main__" and wanted("nudge"):
 def value(x):
     """The number or float64 array in x: a Tensor, a number or an array."""
     if isinstance(x, Tensor): return x.data
-    return x if type(x) is float else floats(x)
+    return float(x) if type(x) in (float, int) else floats(x)
 
 class Tensor:
     """A float64 array that remembers what it was made from.
