@@ -223,7 +223,7 @@ def draw_errors(ax, h, errors):
     central nudge makes a V with its tip near h = 1e-5, the forward nudge a
     flatter V with its tip near 1e-8; the complex step falls to 1e-16 and
     stays there."""
-    spots = (3e-6, 1e-3), (2e-3, 2e-9), (1e-12, 3e-15)
+    spots = (3e-6, 1e-3), (1e-9, 5e-12), (1e-12, 3e-15)
     for way, line, color, spot in zip(errors, (":", "-", "--"),
                                       (ORANGE, BLUE, GREEN), spots):
         ax.loglog(h, errors[way], line, color=color)
@@ -242,6 +242,7 @@ if __name__ == "__main__" and wanted("nudge"):
     assert complex_step[h <= 1e-8].max() < 1e-15
     table("nudge", ("nudge", "best h", "error below"), ("forward", 1e-8, 1e-7),
           ("central", 1e-5, 1e-9), ("complex", "< 1e-8", 1e-15))
+    print()
     for way, k, power in (("forward", slice(6), 1), ("central", slice(4), 2),
                           ("central", slice(6, 14), -1)):
         fit = np.polyfit(np.log(h[k]), np.log(errors[way][k]), 1)[0]
@@ -726,10 +727,10 @@ def draw_losses(axes, z, patched, exact):
     18.42 and its slope falls back to 0."""
     for ax, here, there, title, high, low in zip(
             axes, exact, patched, ("loss of a point with y = 0",
-            "its slope along z"), (36, 0.85), (8, 0.08)):
+            "its slope along z"), ((30, 36), (50, 0.85)), (8, 0.08)):
         ax.plot(z, here, color=BLUE)
         ax.plot(z, there, "--", color=ORANGE)
-        ax.text(30, high, "from the logit", color=BLUE, ha="right")
+        ax.text(*high, "from the logit", color=BLUE, ha="right")
         ax.text(50, low, "log(1 - p + 1e-8)", color=ORANGE, ha="right")
         ax.set(title=title, xlabel="logit z", xticks=range(-10, 51, 10))
 # %%
@@ -1059,7 +1060,7 @@ if __name__ == "__main__" and wanted("optimizers"):
     table("excess", ("t", "r(t)"), *(
         (t, f"{r[t-1]:.3f}") for t in (1, 12, 50, 200, 1000, 2000)))
     below = [int(np.argmax(r[1:] < bound)) + 2 for bound in (2, 1.1)]
-    print("below 2 from step {} on, below 1.1 from {} on".format(*below))
+    print("\nbelow 2 from step {} on, below 1.1 from {} on".format(*below))
     assert abs(r[0] - 0.1 / np.sqrt(0.001)) < 1e-9 and below == [288, 1751]
     assert r.argmax() + 1 == 12 and abs(r.max() - 6.57) < 0.005
     first = excess(1, beta1=0.0, beta2=0.99)[0]
@@ -1085,9 +1086,9 @@ def draw_optimizers(axes, r, *paths):
     steep bowl: SGD zigzags, Momentum swings wider and arrives."""
     above, below = axes
     above.semilogx(np.arange(1, len(r) + 1), r, color=COLORS["Adam"])
-    for t in (1, 12, 1000):
+    for t, up in ((1, -0.9), (12, 0.2), (1000, 0.4)):
         above.plot(t, r[t-1], "o", color=COLORS["Adam"])
-        above.text(t * 1.3, r[t-1] + 0.1, f"{r[t-1]:.2f}")
+        above.text(t * 1.2, r[t-1] + up, f"{r[t-1]:.2f}")
     for name, path in zip(OPTIMIZERS, paths):
         below.plot(*path[:40].T, ".-", color=COLORS[name], lw=0.8)
         below.text(1.03, path[1, 1], name, color=COLORS[name], va="center")
@@ -1254,15 +1255,15 @@ def draw_curves(axes, runs):
     """Loss against step for the four optimizers, of each batch and smoothed.
     SGD and Momentum stay together near 0.6. RMSProp starts with a jump above
     10 and stays rough. Adam is the lowest."""
-    for name, run in runs.items():
+    for name, run in reversed(runs.items()):      # SGD's dots on Momentum's
         mean = Average(0.98)
         smooth = [mean.add(x) / mean.weight for x in run.losses]
         for ax, y in zip(axes, (run.losses, smooth)):
             ax.semilogy(y, LINES[name], color=COLORS[name], lw=0.8)
         axes[1].text(2040, smooth[-1], name, color=COLORS[name], va=dict(
             SGD="top", Momentum="bottom").get(name, "center"))
-    axes[0].set(title="loss of each batch", xlim=(0, 2600), xticks=[])
-    axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(0, 2600),
+    axes[0].set(title="loss of each batch", xlim=(-40, 2600), xticks=[])
+    axes[1].set(title="smoothed, beta 0.98", xlabel="step", xlim=(-40, 2600),
                 xticks=range(0, 2001, 500))
 # %%
 if __name__ == "__main__" and wanted("spiral"):
@@ -1304,7 +1305,7 @@ if __name__ == "__main__" and wanted("spiral"):
 def draw_correction(ax, *runs):
     """Loss on all points over the first 50 steps of Adam. Without bias
     correction it starts at more than twice the loss and ends up ahead."""
-    for run, style, *spot in zip(runs, "-:", (5, 7), (0.4, 1.4), (
+    for run, style, *spot in zip(runs, "-:", (5, 9), (0.4, 1.4), (
             "with correction", "without correction")):
         losses = [run.watched[t][0] for t in range(1, 51)]
         ax.plot(range(1, 51), losses, style, color=COLORS["Adam"])
@@ -1320,15 +1321,15 @@ def corrected(on):
 
 if __name__ == "__main__" and wanted("spiral"):
     (one, on), (three, off) = map(corrected, (True, False))
-    picture("correction", draw_correction, on, off, size=(4.9, 2.4))
     steps = (1, 10, 50, 200)
-    on, off = ({t: run.watched[t][0] for t in steps} for run in (on, off))
+    a, b = ([run.watched[t][0] for t in steps] for run in (on, off))
     print()
     table("correction", ("Adam", "first step", *(f"loss {t}" for t in steps)),
-          ("with", f"{one:.4f}", *(f"{on[t]:.3f}" for t in steps)),
-          ("without", f"{three:.2f}", *(f"{off[t]:.3f}" for t in steps)))
+          ("with", f"{one:.4f}", *map("{:.3f}".format, a)),
+          ("without", f"{three:.2f}", *map("{:.3f}".format, b)))
     assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and 3.1 < three / one < 3.163
-    assert off[1] > 2 * on[1] and off[50] < on[50] and off[200] > on[200]
+    assert b[0] > 2 * a[0] and b[2] < a[2] and b[3] > a[3]
+    picture("correction", draw_correction, on, off, size=(4.9, 2.4))
 # %% [markdown]
 # The loss more than doubles at once. By step 50 the uncorrected run is
 # *ahead*, by step 200 it is behind; chapter 10 has the median of five seeds.
@@ -1600,7 +1601,7 @@ if __name__ == "__main__" and wanted("race"):
     picture("race", draw_race, accuracy, size=(4.9, 4.6), grid=(2, 1))
     rough = [[abs(np.diff(train(Adam, seed, steps=500, beta1=beta).losses))
               .mean() for seed in (1, 2, 3)] for beta in (0.0, 0.9)]
-    print("mean change of Adam's batch loss in a step, for three seeds:\n"
+    print("\nmean change of Adam's batch loss in a step, for three seeds:\n"
           f"beta1 = 0 {np.round(rough[0], 2)}, 0.9 {np.round(rough[1], 2)}")
     assert (np.divide(*rough) > 1.5).all()
 # %% [markdown]
@@ -1726,8 +1727,8 @@ def order():
 def overwriting():
     """= for +=. What is the slope of x * x at 3?
     The second report erases the first. Where nothing is used twice nothing is
-    lost: in chapter 8 `=` in @ trains.
-    Caught by: *cover*.
+    lost: in chapter 8, = in @ trains.
+    Caught by: cover, chapter 8.
     Repair: += in the one place where reports arrive."""
     x = Tensor(3.0)
     with planted("backward: = everywhere"): (x * x).backward()
@@ -1735,10 +1736,10 @@ def overwriting():
 
 def growth():
     """No unbroadcast, and steps p = p - g. How many parameters at the end?
-    With `grad += g` numpy refuses every stretched pair, as the left side
+    With grad += g numpy refuses every stretched pair, as the left side
     cannot grow. A new array can: b1 becomes (300, 64), a bias for each point,
     and the points are learned by heart. A fault that improves the score.
-    Caught by: *shapes*.
+    Caught by: shapes, chapter 8.
     Repair: unbroadcast."""
     yield "+= raises for {:.0f} pairs", sum(verdict(
         lambda: np.zeros(a).__iadd__(np.ones(b))) == "raises"
@@ -1755,10 +1756,10 @@ def growth():
 
 def editing():
     """y = x * x at 3, then x.data *= 10, then backward. Which slope?
-    `*=` writes into the array that the rule remembers, and we get the slope of
+    *= writes into the array that the rule remembers, and we get the slope of
     a y that was never computed. A new array in x.data leaves the graph its
     own.
-    Caught by: nothing, here or through PyTorch's `.data`; a write to the
+    Caught by: nothing, here or through PyTorch's .data; a write to the
     tensor itself PyTorch notices, and refuses the stale graph.
     Repair: backward first, step after, as a step writes in place."""
     x = Tensor(3.0)
@@ -1814,7 +1815,7 @@ def kink():
 BREAKAGES = {f.__name__: f for f in (
     rate, correction, memory, zero_grad, order, overwriting, growth, editing,
     log_zero, labels, single, kink)}
-
+# %% tags=["answers"]
 if __name__ == "__main__" and wanted("break"):
     for name in BREAKAGES: break_it(name)
 # %% [markdown]
@@ -2022,7 +2023,7 @@ if __name__ == "__main__" and wanted("answers"):
     for name, (chapter, k) in EXERCISES.items():
         text = np.array2string(np.array(chapter()[k]), precision=4)
         print(f"{name:14} {text}")
-# %%
+# %% tags=["fold"]
 if __name__ == "__main__" and not NOTEBOOK:
     print(end="", flush=True)       # a full disk is told here, not at the exit
     sys.excepthook = sys.__excepthook__                      # for python -i
