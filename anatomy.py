@@ -993,8 +993,8 @@ class Optimizer:
     def step(self):
         """Move what has a gradient. A step that is refused changes nothing."""
         if type(self.lr) is float and all([        # then nothing is to settle
-                p.data is v and v.base is self.vector
-                and type(p.grad) is np.ndarray and p.grad.shape == v.shape
+                p.data is v and type(p.grad) is np.ndarray
+                and p.grad.shape == v.shape
                 for p, v in zip(self.params, self.views, strict=True)]):
             rate, share = self.lr, True
             g = np.concatenate([p.grad.ravel() for p in self.params])
