@@ -106,10 +106,12 @@ def test_the_slope_by_hand_is_right():
 
 
 def test_best_steps(errors):
-    """Central is best at eps^(1/3), forward at eps^(1/2), to a decade."""
+    """Central is best near u^(1/3), forward near u^(1/2), where u is the rounding
+    of f: eps on one processor, several eps on the next."""
     eps = np.finfo(float).eps
-    for way, best in ("central", eps ** (1 / 3)), ("forward", eps ** (1 / 2)):
-        assert abs(np.log10(H[errors[way].argmin()] / best)) <= 0.5, way
+    for way, power in ("central", 1 / 3), ("forward", 1 / 2):
+        low, high = (1 * eps) ** power / 3, (10 * eps) ** power * 3
+        assert low < H[errors[way].argmin()] < high, way
     assert errors["central"].min() < errors["forward"].min() / 100
 
 
@@ -124,8 +126,8 @@ def test_two_errors_two_slopes(errors, way, steps, slope):
 
 def test_nothing_cancels_in_a_complex_step(errors):
     """It falls to rounding and stays there."""
-    assert errors["complex"][H <= 1e-8].max() < 1e-15
-    assert nudge_errors([1e-100])["complex"] < 1e-15
+    assert errors["complex"][7:].max() < 1e-14
+    assert nudge_errors([1e-100])["complex"] < 1e-14
 
 
 def test_one_error_for_each_step(errors):
