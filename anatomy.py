@@ -192,8 +192,9 @@ def numerical_grad(f, x, h=1e-5):
         below[i] -= h
         if above[i] == x[i]:
             raise ValueError(f"a nudge of {h} is lost on {x[i]}")
+        run = above[i] - below[i]       # 2 h, but for rounding
         rise = float(floats(f(above))) - float(floats(f(below)))
-        slopes[i] = rise / (above[i] - below[i])      # 2 h, but for rounding
+        slopes[i] = rise / run          # f may have written into its array
     return slopes
 # %% [markdown]
 # How far can it be trusted? Two errors pull in opposite directions. The curve

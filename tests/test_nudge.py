@@ -69,6 +69,29 @@ def test_h_is_used():
     assert abs(numerical_grad(lambda x: x ** 3, 1.0) - 3) < 1e-9
 
 
+def centred(x):
+    x -= x.mean()
+    return (x ** 2).sum()
+
+
+def doubled(x):
+    x *= 2
+    return x.sum()
+
+
+def median(x):
+    x.sort()
+    return x[1]
+
+
+@pytest.mark.parametrize("f, x, slopes", [
+    (centred, [1.0, 2.0, 6.0], [-4, -2, 6]), (doubled, [1.0, 2.0], [2, 2]),
+    (median, [3.0, 1.0, 2.0], [0, 0, 1]), (lambda x: x.clip(0, 1, out=x).sum(), [0.5, 2.0], [1, 0])])
+def test_f_that_writes_into_its_argument(f, x, slopes):
+    """The run is what x was nudged by, whatever f leaves in its array."""
+    np.testing.assert_allclose(numerical_grad(f, x), slopes, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("x", [1e6, 1e9, 3e10])
 def test_a_nudge_that_is_rounded(x):
     """Far from 0 the nudge is not quite h; the slope is divided by what it was."""
