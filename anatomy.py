@@ -795,12 +795,20 @@ if __name__ == "__main__" and wanted("rules"):
 #
 #     relative error = |a - n| / max(|a|, |n|, floor)
 #
-# It has to stay below a tolerance tol = 1e-4. The nudge carries a noise of
-# about u |f| / h, where u = 2.2e-16 is the machine epsilon; a slope below
-# floor = noise / tol is held against that, or rounding would condemn it. And a
-# verdict must not be empty: no parameters, a slope that is not a number, or a
-# parameter that f ignores are no success. An f that gives two answers to one
-# question is not judged at all.
+# It has to stay below a tolerance tol = 1e-4. But the nudge errs as well, in
+# chapter 1's two ways, and where the slope is near 0 its own error is all that
+# there is to see. Its values of f are rounded: numpy's functions may be off by
+# four units in the last place, which makes an error of 4 u |f| / h, where u =
+# 2.2e-16 is the machine epsilon. And f bends within the step. How much, a
+# second nudge m by 2h tells: its bending is four times as large, so the
+# difference |m - n| is three times that of n. With both errors in
+#
+#     floor = (4 u |f| / h + |m - n|) / tol
+#
+# no gap convicts that the nudge itself may have made. And a verdict must not
+# be empty: no parameters, a slope that is not a number, or a parameter that f
+# ignores are no success. An f that gives two answers to one question is not
+# judged at all.
 # %%
 @dataclass
 class Report:
@@ -821,11 +829,12 @@ def gradcheck(f, params, h=1e-5, tol=1e-4):
     """Hold the slopes that backward finds against nudged ones.
 
     f: called as f(*params), returns a Tensor; a vector gets a fixed seed that
-    is not uniform. params: leaf Tensors, whose data and grad are put back in
-    any case; other leaves in f keep what backward adds to their grad. Returns
-    a Report, true if every relative error is at most tol. A TypeError for what
-    is not a Tensor or a number, a ValueError unless f is a function of its
-    parameters alone and h and tol are above 0.
+    is not uniform. params: leaf Tensors; f is lent copies of their data, and
+    their own data and grad are put back in any case, while other leaves in f
+    keep what backward adds to their grad. Returns a Report, true if every
+    relative error is at most tol. A TypeError for what is not a Tensor or a
+    number, a ValueError unless f is a function of its parameters alone and h
+    and tol are above 0.
     """
     if not (floats(h) > 0 and floats(tol) > 0):
         raise ValueError("h and tol are above 0")
@@ -837,11 +846,14 @@ def gradcheck(f, params, h=1e-5, tol=1e-4):
         p.data = x
         return np.sum(f(*params).data * seed)
     try:
+        for p, data, _ in kept: p.data, p.grad = np.array(data), None
         found, seed, rounding = ask(f, params)
         for (p, data, _), slopes in zip(kept, found):
             nudged = numerical_grad(partial(answer, p), data, h)
-            rows.append(judge(slopes, nudged, rounding / (h * tol)))
-            p.data = data
+            wider = numerical_grad(partial(answer, p), data, 2 * h)
+            noise = rounding / h + abs(wider - nudged)
+            rows.append(judge(slopes, nudged, noise / tol))
+            p.data = np.array(data)
         return Report(rows, tol)
     finally:
         for p, data, grad in kept: p.data, p.grad = data, grad
@@ -856,17 +868,22 @@ def ask(f, params):
     seed = 1 + 0.5 * np.sin(np.arange(y.data.size)).reshape(y.shape)
     for p in params: p.grad = None
     y.backward(seed)
-    rounding = np.finfo(float).eps * np.sum(abs(y.data) * seed)
-    return [p.grad for p in params], seed, rounding
+    rounding = 4 * np.finfo(float).eps * np.sum(abs(y.data) * seed)
+    found = [p.grad for p in params]
+    for p in params: p.grad = None          # f may write into a grad it meets
+    return found, seed, rounding
 
 def judge(found, nudged, floor):
-    """One row of a Report: the slopes by backward against nudged ones."""
+    """One row of a Report: the slopes by backward against nudged ones, each
+    gap as a share of the slope, or of the floor where that is larger."""
     if found is None:
         return nudged.shape, np.nan, np.nan, "not reached by backward"
     gap, size = abs(found - nudged), np.maximum(abs(found), abs(nudged))
-    if not np.max(size, initial=0) > floor:           # also where it is nan
+    if not np.any(size > floor):                      # also where it is nan
         return nudged.shape, np.nan, np.nan, "no slope that can be judged"
-    return nudged.shape, gap.max(), np.max(gap / np.maximum(size, floor)), ""
+    error = np.zeros(gap.shape)                       # no gap is no error
+    np.divide(gap, np.maximum(size, floor), out=error, where=gap != 0)
+    return nudged.shape, gap.max(), error.max(), ""
 # %% [markdown]
 # The defendant is a network with 3 inputs, 5 hidden units, 2 outputs and the
 # patched loss, its recipe complete so that another engine can be held beside
@@ -886,12 +903,13 @@ def small_network(seed=0):
 if __name__ == "__main__" and wanted("gradcheck"):
     loss, params = small_network()
     report = gradcheck(loss, params)
-    table("gradcheck", ("parameter", "shape", "error below 1e-7"), *(
-        (name, row[0], row[2] < 1e-7)
+    table("gradcheck", ("parameter", "shape", "error below 1e-6"), *(
+        (name, row[0], row[2] < 1e-6)
         for name, row in zip(("W1", "b1", "W2", "b2"), report.rows)))
     print(f"\nloss {loss(*params).data:.6f}")
     assert f"{loss(*params).data:.6f}" == "0.952288"
-    assert report and 1e-9 < max(row[2] for row in report.rows) < 2e-8
+    assert report and 1e-9 < max(row[2] for row in report.rows) < 1e-6
+    assert gradcheck(lambda w: w ** 3, [Tensor([1.0, 0.0])])    # 0 at 0
     lie = elementwise(np.tanh, lambda g, x, y: g * (1 - y))
     w, v = Tensor([0.3, -1.0, 2.0]), Tensor(3.0)
     print(f"\na lying tanh: {gradcheck(lie, [w])}")
@@ -899,9 +917,11 @@ if __name__ == "__main__" and wanted("gradcheck"):
     assert not any(gradcheck(lambda *_: w * w, p) for p in ([], [w, v]))
     print("no parameter, one that f ignores, not a number: no success")
 # %% [markdown]
-# The loss travels between machines, of the errors only the size, a few times
-# 1e-9 for the worst. Agreement does not mean machine precision: two methods
-# that share no formula agree to the eight digits that the weaker one has here.
+# The loss travels between machines, of the errors only a bound: they are the
+# rounding of exp and log, which is each processor's own, and the smallest
+# slopes feel it most. Agreement does not mean machine precision. Two methods
+# that share no formula agree to the digits that the weaker one has, and here
+# that is more than six and less than nine.
 #
 # This judge has blind spots. Where a step crosses a kink of relu, it is the
 # nudge that is wrong. A rule that no expression uses is not tried at all. And
