@@ -604,7 +604,9 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 #
 # A new word is a value and a rule for each operand. Where a function acts on
 # each entry by itself, the rule multiplies the cotangent g by the slope there,
-# which is often cheapest to say with the result y:
+# which is often cheapest to say with the result y. Only relu chooses: where it
+# is flat its slope is 0 whatever arrives, and 0 times an infinite g is not 0.
+# The y that it takes there is 0 too, or nan where x is:
 # %%
 def elementwise(function, rule):
     """A method with value y = function(x) and the rule g -> rule(g, x, y)."""
@@ -621,11 +623,12 @@ logistic = lambda x: np.exp(-softplus(-x))    # 1 / (1 + exp(-x))
 Tensor.exp     = elementwise(np.exp,   lambda g, x, y: g * y)
 Tensor.log     = elementwise(np.log,   lambda g, x, y: g / x)
 Tensor.tanh    = elementwise(np.tanh,  lambda g, x, y: g * (1 - y * y))
-Tensor.relu    = elementwise(positive, lambda g, x, y: g * np.sign(y))  # 0, 1
+Tensor.relu    = elementwise(positive, lambda g, x, y: np.where(y > 0, g, y))
 Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 # %% [markdown]
 # Two operands, two rules. In the power, x^0 has slope 0 for every x, and 0^y
-# has slope 0 along y > 0, where the formulas would say nan. The transposes in
+# has slope 0 along y > 0, where the formulas would say nan; so these rules
+# choose as well. The transposes in
 # the matrix product need no matching of shapes by eye. Write one entry, and
 # ask where X[i,k] is used: in Z[i,j] for every j, times W[k,j] each time.
 #
@@ -648,8 +651,13 @@ def divide(a, b):
 def power(a, b):
     x, y = value(a), value(b)
     z = x ** y
-    return Tensor(z, (a, lambda g: g * y * x ** (y - (y != 0))),
-                     (b, lambda g: g * z * np.log(np.where(x == 0, 1.0, x))))
+    def along_base(g):
+        g = np.where(y == 0, 0.0, g)
+        return g * y * x ** (y - (y != 0))
+    def along_exponent(g):
+        g = np.where(x == 0, 0.0, g)
+        return g * z * np.log(np.where(x == 0, 1.0, x))
+    return Tensor(z, (a, along_base), (b, along_exponent))
 
 def times(x, y):
     """x @ y, for matrices by numpy's quicker spelling, to the same bits."""
@@ -729,7 +737,13 @@ if __name__ == "__main__" and wanted("rules"):
 #
 # $$ L = \log(1 + e^z) - y z, \qquad \frac{dL}{dz} = p - y $$
 #
-# a loss whose slope vanishes only where the point is right.
+# a loss whose slope vanishes only where the point is right. As they stand, the
+# loss and the slope of a point with y = 1 and a large z are small differences
+# of large numbers. We compute the same in forms where nothing cancels, in
+# which the two classes are mirror images:
+#
+#     L = max(z, 0) - y z + log(1 + e^-|z|)
+#     slope = p (1 - y) - (1 - p) y,  with sigmoid(-z) for 1 - p
 # %% tags=["fold"]
 def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the
@@ -749,6 +763,10 @@ def patched_bce(z, y):
     p = z.sigmoid()
     return -(y * (p + 1e-8).log() + (1 - y) * (1 - p + 1e-8).log())
 
+def logit_losses(z, y):
+    """The cross-entropy of each point, from arrays of logits and labels."""
+    return np.maximum(z, 0.0) - y * z + softplus(-abs(z))
+
 def bce_with_logits(z, y):
     """The mean binary cross-entropy of labels y from logits z, one number.
 
@@ -759,10 +777,12 @@ def bce_with_logits(z, y):
     if x.shape != labels.shape:
         raise ValueError(f"logits of shape {x.shape} but labels of shape "
                          f"{labels.shape}: reshape one like the other")
-    s, n = softplus(x), max(x.size, 1)
-    return Tensor((s - labels * x).sum() / n,
-                  (z, lambda g: (np.exp(x - s) - labels) * (g / n)),   # p - y
-                  (y, lambda g: x * (-g / n)))
+    n = max(x.size, 1)
+    def along_logits(g):
+        slope = logistic(x) * (1 - labels) - logistic(-x) * labels
+        return slope * (g / n)
+    return Tensor(logit_losses(x, labels).sum() / n,
+                  (z, along_logits), (y, lambda g: x * (-g / n)))
 
 def loss_slopes(z):
     """(loss, slope) at logits z for label 0: patched, and from the logit."""
@@ -770,7 +790,7 @@ def loss_slopes(z):
     patched = patched_bce(a, 0.0)
     patched.sum().backward()
     bce_with_logits(b, 0 * z).backward(len(z))      # undoes the mean's 1 / n
-    return (patched.data, a.grad), (softplus(z), b.grad)
+    return (patched.data, a.grad), (logit_losses(z, 0.0), b.grad)
 
 if __name__ == "__main__" and wanted("rules"):
     z = np.array([-5.0, 0.0, 10.0, 18.42, 25.0, 38.0])
@@ -781,6 +801,12 @@ if __name__ == "__main__" and wanted("rules"):
         for row in zip(z, *patched, *exact)))
     assert abs(patched[1][3] - 0.5) < 1e-3 and patched[1][-1] == 0
     assert abs(patched[0][-1] + np.log(1e-8)) < 1e-6
+    for z, y in (40.0, 1.0), (-40.0, 0.0):      # right, by the same distance
+        point = Tensor(z)
+        loss = bce_with_logits(point, y)
+        loss.backward()
+        assert abs(loss.data / np.exp(-40) - 1) < 1e-12
+        assert abs(abs(point.grad) / np.exp(-40) - 1) < 1e-12
     z = np.linspace(-10, 50, 241)
     picture("losses", draw_losses, z, *loss_slopes(z), size=(4.9, 4.4),
             grid=(2, 1))
@@ -1209,7 +1235,7 @@ def score(model, X, y):
     """Loss and accuracy on X, for each network of the model."""
     z = model(X).data
     y = np.broadcast_to(y, z.shape)     # (N,) would stretch z, and is refused
-    return np.array([(softplus(z) - y * z).mean(axis=(-2, -1)),
+    return np.array([logit_losses(z, y).mean(axis=(-2, -1)),
                      ((z > 0) == (y > 0.5)).mean(axis=(-2, -1))])
 
 @dataclass

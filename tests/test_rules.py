@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anatomy import (Tensor, bce_with_logits, centred_slopes, logistic,
-                     loss_slopes, numerical_grad, patched_bce, positive, softplus)
+                     logit_losses, loss_slopes, numerical_grad, patched_bce, positive, softplus)
 from judges import agrees, central, complex_step, numbers, same, slopes
 
 SHAPES = [(), (1,), (4,), (2, 3), (2, 1, 3), (0,), (2, 0)]
@@ -80,6 +80,17 @@ def test_softplus_logistic_positive():
     assert softplus(1e308) == 1e308 and softplus(-1e308) == 0
 
 
+@pytest.mark.parametrize("z", [0.0, 5.0, 12.0, 40.0, 300.0, 700.0])
+def test_the_two_classes_are_mirror_images(z):
+    """A point that is right by z pays log(1 + e^-z), whichever its class."""
+    exact, small = np.log1p(np.exp(-z)), 1 / (1 + np.exp(z))
+    for logit, label, side in (z, 1.0, -1), (-z, 0.0, 1):
+        value, (g,) = slopes(lambda t: bce_with_logits(t, [label]), [logit])
+        same(value, exact, atol=0)
+        same(g, [side * small], atol=0)
+        same(logit_losses(np.array([logit]), label), [exact], atol=0)
+
+
 # Two operands
 
 @pytest.mark.parametrize("base, exponent, value, along_base, along_exponent", [
@@ -103,6 +114,24 @@ def test_nothing_moves_the_zeroth_power(x):
         value, (g,) = slopes(lambda x: x ** zero, [x], seed=[2.0])
         same(value, [1])
         same(g, [0])
+
+
+@pytest.mark.parametrize("word, x, slope", [
+    (lambda x: x.relu(), [-1.0, 0.0, 4.0], [0, 0, np.inf]), (lambda x: x ** 0, [-1.0, 0.0, 4.0], [0, 0, 0]),
+    (lambda x: x ** np.zeros(3), [-1.0, 0.0, 4.0], [0, 0, 0]),
+    (lambda x: 0 ** x, [1.0, 2.0, 0.5], [0, 0, 0]), (lambda x: np.array([0, 2.0, 0]) ** x, [1.0, 1.0, 2.0],
+                                                    [0, np.inf, 0])])
+def test_a_flat_word_sends_nothing_back(word, x, slope):
+    """Where nothing moves the slope is 0, even of what moves infinitely fast."""
+    _, (g,) = slopes(word, x, seed=[np.inf] * 3)
+    same(g, slope)
+
+
+def test_the_root_of_what_relu_has_flattened():
+    """sqrt(max(x, 0)) is 0 for all x below 0."""
+    with np.errstate(divide="ignore"):
+        _, (g,) = slopes(lambda x: x.relu() ** 0.5, [-1.0, 4.0], seed=[1.0, 1.0])
+    same(g, [0.0, 0.25])
 
 
 @pytest.mark.parametrize("n", [-3, -2, -1, 0, 1, 2, 3, 4])
