@@ -282,10 +282,12 @@ if __name__ == "__main__" and wanted("nudge"):
 #
 # We call g the *cotangent* of y. A *rule* turns the cotangent of a result into
 # that of one operand; the field calls it a vector-Jacobian product, VJP. An
-# operand with its rule is an *edge*. If every value remembers its edges, the
-# rules of a whole program chain up by themselves. A value that nobody computed
-# has no edges and is a *leaf*. Leaves are what we want slopes for, and only
-# they get a `.grad`. Constants may take part; nothing goes along their edges.
+# operand with its shape and its rule is an *edge*. If every value remembers
+# its edges, the rules of a whole program chain up by themselves. A value that
+# nobody computed has no edges and is a *leaf*. Leaves are what we want slopes
+# for, and only they get a `.grad`. Constants may take part, without an edge.
+# An edge keeps the shape because a leaf may be given other data before
+# `backward` comes, and the slope is that of the program that ran.
 #
 # `backward` is bookkeeping. It starts from a cotangent of the last value, its
 # *seed*; for a single number that is 1. Call a Tensor in the graph a *node*,
@@ -319,7 +321,9 @@ class Tensor:
         if not edges: data = np.array(value(data), float, order="C")
         elif type(edges[0]) is not tuple:
             raise TypeError(f"an edge is a pair, unlike {edges[0]!r:.60}")
-        self.data, self.edges, self.grad = data, edges, None
+        self.edges = [(operand, operand.data.shape, rule)
+                      for operand, rule in edges if isinstance(operand, Tensor)]
+        self.data, self.grad = data, None
         self.born = next(Tensor.births)         # larger is younger
 
     def backward(self, seed=None):
@@ -333,18 +337,16 @@ class Tensor:
         while queue:
             _, node = heappop(queue)
             g = ledger.pop(node)
-            for operand, rule in node.edges:
-                if isinstance(operand, Tensor):
-                    part = rule(g)
-                    if part.shape != operand.data.shape:
-                        part = unbroadcast(part, operand.data.shape)
-                    known = ledger.get(operand)
-                    ledger[operand] = part if known is None else known + part
-                    if known is None and operand.edges:
-                        heappush(queue, (-operand.born, operand))
+            for operand, shape, rule in node.edges:
+                part = rule(g)
+                if part.shape != shape: part = unbroadcast(part, shape)
+                known = ledger.get(operand)
+                ledger[operand] = part if known is None else known + part
+                if known is None and operand.edges:
+                    heappush(queue, (-operand.born, operand))
         for leaf, g in ledger.items():          # only leaves are left
             if leaf.grad is not None:           # may refuse, so assign later
-                ledger[leaf] = np.add(leaf.grad, g, out=np.empty(leaf.shape))
+                ledger[leaf] = np.add(leaf.grad, g, out=np.empty(g.shape))
         for leaf, g in ledger.items(): leaf.grad = np.array(g)
 
     def __add__(a, b):
@@ -363,7 +365,8 @@ class Tensor:
     def __array__(self, *_, **__):
         raise TypeError("numpy gets the array of a Tensor as x.data")
     def __reduce__(self):             # for copy and pickle: a birth of its own
-        return Tensor, (self.data, *self.edges), (None, {"grad": self.grad})
+        edges = [(operand, rule) for operand, _, rule in self.edges]
+        return Tensor, (self.data, *edges), (None, {"grad": self.grad})
 
 def starting_cotangent(y, seed):
     """The seed as a cotangent of y; 1 if there is none and y is one number."""
@@ -410,7 +413,7 @@ def draw_graph(ax, nodes, cotangents):
         text(x, y + 0.36, name)
         text(x, y, f"{node.data:.0f}", color=BLUE)
         text(x, y - 0.36, f"{cotangents[node]:.0f}", color=ORANGE)
-        for operand, _ in node.edges:
+        for operand, _, _ in node.edges:
             ax.annotate("", (x, y), spots[operand], arrowprops=dict(
                 arrowstyle="->", color=INK, alpha=0.5, shrinkA=28, shrinkB=32))
     text(1, -1.3, "values, forward", color=BLUE)
@@ -418,9 +421,8 @@ def draw_graph(ax, nodes, cotangents):
 # %%
 def post_order(node, order):
     """order, a ledger of zeros, with node after all that it was made from."""
-    for operand, _ in node.edges:
-        if isinstance(operand, Tensor) and operand not in order:
-            post_order(operand, order)
+    for operand, _, _ in node.edges:
+        if operand not in order: post_order(operand, order)
     order[node] = 0.0
     return order
 
@@ -433,7 +435,7 @@ if __name__ == "__main__" and wanted("engine"):
     cotangents = post_order(L, {})
     cotangents[L] = 1.0
     for node in reversed(cotangents):
-        for operand, rule in node.edges:
+        for operand, _, rule in node.edges:
             cotangents[operand] += rule(cotangents[node])
     print()
     table("engine", ("node", "value", "cotangent"), *(
@@ -1415,8 +1417,11 @@ if __name__ == "__main__" and wanted("spiral"):
 def edge(k, rule, ours, *operands):
     """The operation ours, but its operand k is told rule(g, *operands, z)."""
     z = ours(*operands)
-    known, edges = [*map(value, operands), z.data], [*z.edges]
-    edges[k] = edges[k][0], lambda g: rule(g, *known)
+    known = [*map(value, operands), z.data]
+    edges = [(operand, right) for operand, _, right in z.edges]
+    if isinstance(operands[k], Tensor):         # a constant has no edge
+        place = sum(isinstance(a, Tensor) for a in operands[:k])
+        edges[place] = edges[place][0], lambda g: rule(g, *known)
     return Tensor(z.data, *edges)
 
 def visiting(ours, root, seed=1.0, order=reversed, overwrites=()):
@@ -1425,17 +1430,16 @@ def visiting(ours, root, seed=1.0, order=reversed, overwrites=()):
     for node in nodes: node.grad = np.zeros(node.shape)
     root.grad = root.grad + seed
     for node in nodes:
-        for operand, rule in node.edges:
-            if isinstance(operand, Tensor):
-                kept = not rule.__qualname__.startswith(overwrites)
-                operand.grad = kept * operand.grad + unbroadcast(
-                    rule(node.grad), operand.shape)
+        for operand, shape, rule in node.edges:
+            kept = not rule.__qualname__.startswith(overwrites)
+            operand.grad = kept * operand.grad + unbroadcast(
+                rule(node.grad), shape)
 
 def outward(nodes):
     """Breadth first from the loss, a node once for each path to it."""
     order = nodes[-1:]
     for node in order:
-        order += [x for x, _ in node.edges if isinstance(x, Tensor)]
+        order += [operand for operand, _, _ in node.edges]
     return order
 
 FAULTS = {
@@ -1906,7 +1910,7 @@ def ledger(size):
     """(nodes, rule calls, bytes of all results) for a batch of this size."""
     X, y = (a[:size] for a in spiral())
     nodes = post_order(bce_with_logits(MLP(*weights())(X), y), {})
-    calls = sum(isinstance(a, Tensor) for n in nodes for a, _ in n.edges)
+    calls = sum(len(node.edges) for node in nodes)
     return len(nodes), calls, sum(n.data.nbytes for n in nodes if n.edges)
 
 if __name__ == "__main__" and wanted("frameworks"):

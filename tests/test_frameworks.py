@@ -12,13 +12,12 @@ def counted(size):
     X, y = (a[:size] for a in spiral())
     nodes = [bce_with_logits(MLP(*weights())(X), y)]
     for node in nodes:
-        nodes += [a for a, _ in node.edges
-                  if isinstance(a, Tensor) and a not in nodes]
+        nodes += [a for a, _, _ in node.edges if a not in nodes]
 
     def wrapped(rule):
         return lambda g: (calls.append(rule), rule(g))[1]
     for node in nodes:
-        node.edges = tuple((a, wrapped(rule)) for a, rule in node.edges)
+        node.edges = [(a, shape, wrapped(rule)) for a, shape, rule in node.edges]
     nodes[0].backward()
     return len(calls)
 
