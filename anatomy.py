@@ -321,9 +321,10 @@ class Tensor:
         if not edges: data = np.array(value(data), float, order="C")
         elif type(edges[0]) is not tuple:
             raise TypeError(f"an edge is a pair, unlike {edges[0]!r:.60}")
-        self.edges = [(operand, operand.data.shape, rule)
-                      for operand, rule in edges if isinstance(operand, Tensor)]
-        self.data, self.grad = data, None
+        self.data, self.edges, self.grad = data, [], None
+        for operand, rule in edges:
+            if isinstance(operand, Tensor):
+                self.edges.append((operand, operand.data.shape, rule))
         self.born = next(Tensor.births)         # larger is younger
 
     def backward(self, seed=None):
@@ -735,17 +736,17 @@ if __name__ == "__main__" and wanted("rules"):
 # z = 37.5 on, where 1 - p rounds to 0. The points that are most wrong teach
 # nothing, and their loss stops at a ceiling of -log(1e-8) = 18.42.
 #
-# The other way is to never form p. Substitute it, and both cases become
+# The other way is to never form p. Substitute it: -log(p) is log(1 + e^-z), and
+# -log(1 - p) is log(1 + e^z). For y of 1 or 0, and for all between,
 #
-# $$ L = \log(1 + e^z) - y z, \qquad \frac{dL}{dz} = p - y $$
+# $$ L = y \log(1 + e^{-z}) + (1 - y) \log(1 + e^z) $$
 #
-# a loss whose slope vanishes only where the point is right. As they stand, the
-# loss and the slope of a point with y = 1 and a large z are small differences
-# of large numbers. We compute the same in forms where nothing cancels, in
-# which the two classes are mirror images:
+# $$ \frac{dL}{dz} = (1 - y) p - y (1 - p) = p - y $$
 #
-#     L = max(z, 0) - y z + log(1 + e^-|z|)
-#     slope = p (1 - y) - (1 - p) y,  with sigmoid(-z) for 1 - p
+# a loss whose slope vanishes only where the point is right. With sigmoid(-z)
+# for 1 - p the two classes are mirror images, and nothing cancels. In p - y,
+# and in log(1 + e^z) - y z, which is the same loss in fewer words, all digits
+# are lost for y = 1 and a large z.
 # %% tags=["fold"]
 def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the
@@ -766,8 +767,11 @@ def patched_bce(z, y):
     return -(y * (p + 1e-8).log() + (1 - y) * (1 - p + 1e-8).log())
 
 def logit_losses(z, y):
-    """The cross-entropy of each point, from arrays of logits and labels."""
-    return np.maximum(z, 0.0) - y * z + softplus(-abs(z))
+    """Each point's loss, and its slope along z, for arrays z and y."""
+    one, zero = softplus(-z), softplus(z)           # -log(p), -log(1 - p)
+    losses = y * one + (1 - y) * zero
+    slopes = (1 - y) * np.exp(-one) - y * np.exp(-zero)
+    return losses, slopes
 
 def bce_with_logits(z, y):
     """The mean binary cross-entropy of labels y from logits z, one number.
@@ -779,12 +783,9 @@ def bce_with_logits(z, y):
     if x.shape != labels.shape:
         raise ValueError(f"logits of shape {x.shape} but labels of shape "
                          f"{labels.shape}: reshape one like the other")
-    n = max(x.size, 1)
-    def along_logits(g):
-        slope = logistic(x) * (1 - labels) - logistic(-x) * labels
-        return slope * (g / n)
-    return Tensor(logit_losses(x, labels).sum() / n,
-                  (z, along_logits), (y, lambda g: x * (-g / n)))
+    (losses, slopes), n = logit_losses(x, labels), max(x.size, 1)
+    return Tensor(losses.sum() / n, (z, lambda g: slopes * (g / n)),
+                                    (y, lambda g: x * (-g / n)))
 
 def loss_slopes(z):
     """(loss, slope) at logits z for label 0: patched, and from the logit."""
@@ -792,7 +793,7 @@ def loss_slopes(z):
     patched = patched_bce(a, 0.0)
     patched.sum().backward()
     bce_with_logits(b, 0 * z).backward(len(z))      # undoes the mean's 1 / n
-    return (patched.data, a.grad), (logit_losses(z, 0.0), b.grad)
+    return (patched.data, a.grad), (logit_losses(z, 0.0)[0], b.grad)
 
 if __name__ == "__main__" and wanted("rules"):
     z = np.array([-5.0, 0.0, 10.0, 18.42, 25.0, 38.0])
@@ -1237,7 +1238,7 @@ def score(model, X, y):
     """Loss and accuracy on X, for each network of the model."""
     z = model(X).data
     y = np.broadcast_to(y, z.shape)     # (N,) would stretch z, and is refused
-    return np.array([logit_losses(z, y).mean(axis=(-2, -1)),
+    return np.array([logit_losses(z, y)[0].mean(axis=(-2, -1)),
                      ((z > 0) == (y > 0.5)).mean(axis=(-2, -1))])
 
 @dataclass
