@@ -12,7 +12,7 @@ import jupytext
 import pytest
 
 import anatomy
-from conftest import HEAVY, ROOT, SCRIPT, SOURCE, python, story, surroundings
+from conftest import HEAVY, NOTEBOOK, PREFACE, ROOT, SCRIPT, SOURCE, python, story, surroundings
 
 NAMES = list(anatomy.CHAPTERS)
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and devices of Unix")
@@ -98,6 +98,11 @@ def test_each_chapter_alone(name, stories, tmp_path):
 def test_two_names_in_the_order_of_the_story(pair):
     """Asked backwards, told forwards; a name twice is told once."""
     assert re.findall(r"(?m)^--- (\w+): ", pair) == ["nudge", "engine"]
+
+
+def test_names_on_both_sides_of_an_option(pair, tmp_path):
+    """As the usage line allows."""
+    assert fine(story("engine", "--out", tmp_path / "o", "nudge")) == pair
 
 
 # The whole story
@@ -215,6 +220,40 @@ def test_pasted_whole_and_again(stories):
     kinds = [out.output_type for out in once.outputs]
     assert set(kinds) == {"stream", "display_data"} and kinds[0] == "stream"
     assert kinds.count("stream") > len(NAMES) / 2
+
+
+# Through IPython, which sets sys.ps1, and a kernel, whose arguments are its own
+
+RUNS = ["%run {} frameworks nudge", "%run {} nudge --out {out} frameworks"]
+
+
+@pytest.mark.parametrize("asked", RUNS)
+def test_through_ipython_in_a_terminal(asked, tmp_path):
+    """The arguments of %run are heard, and the prompt's signals are its own."""
+    lines = [asked.format(SCRIPT, out=tmp_path / "o"), "import signal",
+             "print('after', Tensor(3.0), signal.getsignal(signal.SIGINT).__name__)"]
+    (tmp_path / "lines.ipy").write_text("\n".join(lines))
+    run = python("-m", "IPython", "--no-banner", "--colors=NoColor", tmp_path / "lines.ipy",
+                 cwd=tmp_path, IPYTHONDIR=str(tmp_path / "profile"))
+    assert list(sections(run.stdout)) == ["nudge", "frameworks"], run.stdout + run.stderr
+    assert "after Tensor(3.0) default_int_handler" in run.stdout
+    assert (tmp_path / "o" / "nudge.svg").exists() == ("--out" in asked)
+
+
+def test_in_a_kernel_that_is_asked_for_chapters(tmp_path):
+    """%run hears its arguments there too; an editor that runs cells and says
+    where they stand in __file__ gets them all."""
+    import nbformat
+    cell, path = nbformat.v4.new_code_cell, tmp_path / "asked.ipynb"
+    gate = f"__file__ = {str(SCRIPT)!r}\n" + PREFACE + "\nprint(NOTEBOOK, ASKED is CHAPTERS)"
+    nbformat.write(nbformat.v4.new_notebook(cells=[
+        cell(f"%run {SCRIPT} nudge"), cell(f"%run {SCRIPT.with_suffix('')} frameworks"), cell(gate)]), path)
+    run = python("-c", NOTEBOOK, path, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr[-2000:]
+    first, second, third = nbformat.read(path, as_version=4).cells
+    assert list(sections(told(first))) == ["nudge"] and len(pictures([first])) == 1
+    assert list(sections(told(second))) == ["frameworks"]
+    assert told(third) == "True True\n"
 
 
 # Other ways in

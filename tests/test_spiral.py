@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from anatomy import (MLP, OPTIMIZERS, SGD, Adam, RMSProp, Run, Tensor, batches,
-                     corrected, progress, score, spiral, train, weights)
+                     corrected, score, spiral, train, weights)
 from judges import same
 
 ALL = pytest.mark.parametrize("name", ["SGD", "Momentum", "RMSProp", "Adam"])
@@ -295,32 +295,3 @@ def test_several_seeds_at_once():
     for on in True, False:
         run = train(Adam, [1, 2], steps=60, watch=(50,), bias_correction=on)
         assert run.watched[50].shape == (2, 2) and run.losses.shape == (60,)
-
-
-# progress
-
-class Terminal:
-    def __init__(self, tty):
-        self.text, self.isatty = "", lambda: tty
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
-
-
-@pytest.mark.parametrize("tty", [True, False])
-def test_progress_is_for_those_who_watch(tty, monkeypatch, capsys):
-    """All steps come through; a count on stderr if that is a terminal."""
-    screen = Terminal(tty)
-    monkeypatch.setattr("sys.stderr", screen)
-    assert list(progress(range(250), "Adam")) == list(range(250))
-    assert ("Adam 200/250" in screen.text) is tty and ("50/" in screen.text.replace("250/", "")) is False
-    assert bool(screen.text) is tty and capsys.readouterr().out == ""
-
-
-def test_progress_without_stderr(monkeypatch):
-    """A program without a console has no stderr."""
-    monkeypatch.setattr("sys.stderr", None)
-    assert list(progress([1, 2], "")) == [1, 2]

@@ -167,6 +167,20 @@ def test_no_name_comes_before_its_chapter():
     assert "`unbroadcast`" in PARTS[1]
 
 
+def stored(nodes):
+    """Every name that these statements bind."""
+    return {n.id for node in nodes for n in ast.walk(node)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def test_no_demonstration_takes_a_name_of_the_engine():
+    """Run such a cell twice, and 2 ** x would be dead."""
+    defined = {node.name for node in TREE.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert len(defined) > 60 and stored(node for node in TREE.body if is_demo(node)) & defined == set()
+    taken = ast.parse("for power in 2, 4: print(power)\nwith open(x) as judge: pass\n(mean := 3)")
+    assert stored(taken.body) & defined == {"power", "judge", "mean"}
+
+
 def test_drawing_functions_never_compute():
     """A picture is handed its data, and says in words what there is to see."""
     drawn = set(re.findall(r"picture\(\s*\"[\w-]+\",\s*(?:lambda[^:]*:\s*)?(draw_\w+)", SOURCE))
