@@ -13,7 +13,7 @@ help:      ## list the targets
 run: $(RUN)       ## tell the whole story in the terminal
 	$(PY) anatomy.py all
 test: $(ALL)      ## prove it
-	$(PY) -m pytest -q tests
+	$(PY) -m pytest -q --maxfail=5 --tb=short tests
 figures: $(RUN)   ## draw the pictures and write the tables in docs/generated
 	$(PY) anatomy.py all --out docs/generated
 docs: $(ALL)      ## build the site in site/
@@ -26,6 +26,8 @@ bench: $(ALL)     ## time a training step beside the limit and the peers
 	$(PY) tests/bench.py
 matrix: $(ALL)    ## tell and test it under every Python and kernel there is
 	$(PY) tests/matrix.py
+rounding: $(ALL)  ## tell it on processors that round differently
+	$(PY) tests/rounding.py all
 peers: $(PEERS)   ## hold every operation against HIPS autograd and PyTorch
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 drill: $(ALL)     ## tell it in bad surroundings and say what happened
@@ -34,7 +36,9 @@ clean:            ## remove what make and the tests made, but not docs/generated
 	rm -rf .venv .cache site .pytest_cache __pycache__ tests/__pycache__ docs/__pycache__
 
 .venv/bin/python:
-	$(PYTHON) -m venv .venv || { echo "Debian, Ubuntu: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("Python 3.10 or later is needed, and this is \
+	%d.%d. Where there is a later one: make run PYTHON=python3.12" % sys.version_info[:2])'
+	$(PYTHON) -m venv .venv || { rm -rf .venv; echo "Debian, Ubuntu: apt install python3-venv"; exit 1; }
 $(RUN): docs/requirements.txt | .venv/bin/python
 	grep -E '^(numpy|matplotlib)' docs/requirements.txt > .venv/run.txt
 	$(PY) -m pip install -q --disable-pip-version-check -r .venv/run.txt
@@ -47,4 +51,4 @@ $(PEERS): Makefile
 	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd "$(TORCH)"
 	touch $@
 
-.PHONY: help run test figures docs serve publish bench matrix peers drill clean
+.PHONY: help run test figures docs serve publish bench matrix rounding peers drill clean

@@ -131,7 +131,7 @@ DARK = ("><style>svg{color:#222}@media(prefers-color-scheme:dark)"
         "{svg{color:#ddd;filter:brightness(1.4)}}</style>")
 
 def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
-    """Show data, or keep it in --out; draw's docstring says what is seen."""
+    """Show data and keep it in --out; draw's docstring says what is seen."""
     if not (OUT or "ipykernel" in sys.modules): return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")       # matplotlib's, about its parts
@@ -149,10 +149,10 @@ def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
     alt = html.escape(" ".join((draw.__doc__ or name).split()))
     start = f'<svg role="img" aria-label="{alt}" fill="{INK}" '
     svg = svg.replace("<svg ", start, 1).replace(INK, "currentColor")
-    if OUT:
-        return write(f"{name}.svg", svg.replace(">", DARK, 1))
-    from IPython.display import HTML, display
-    display(HTML(svg))
+    if OUT: write(f"{name}.svg", svg.replace(">", DARK, 1))
+    if "ipykernel" in sys.modules:
+        from IPython.display import HTML, display
+        display(HTML(svg))
 # %% [markdown]
 # ## 1. A slope by trying
 #

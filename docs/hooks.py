@@ -1,14 +1,15 @@
-"""MkDocs hooks: run ../anatomy.py once, and publish what it says and draws.
+"""MkDocs hooks: run ../anatomy.py once, and publish what that run says and draws.
 
-on_files          anatomy.py -> an executed notebook, which mkdocs-jupyter renders
+on_files          anatomy.py -> an executed notebook, which mkdocs-jupyter renders,
+                  and its pictures and tables, for the other pages
 on_page_markdown  {{ source }}, {{ results }}, {{ versions }}, {{ NAME.svg }}, {{ NAME.md }}
 on_page_content   JupyterLab's clothes off, Material's on
 """
-import html, platform, re
+import html, platform, re, shutil
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-import jupytext, nbclient
+import jupytext, nbclient, nbformat
 from bs4 import BeautifulSoup
 from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.plugins import event_priority
@@ -16,7 +17,6 @@ from mkdocs.structure.files import File
 from mkdocs.structure.toc import get_toc
 
 ROOT = Path(__file__).parents[1]
-GENERATED = ROOT / "docs/generated"
 VERSIONS = f"Python {platform.python_version()}, numpy {version('numpy')}, matplotlib {version('matplotlib')}"
 LINK = '<p><a href="anatomy.ipynb" download>Download this page as a notebook</a></p>'
 BOXES = '[class*="jp-"], .jupyter-wrapper, .CodeMirror, .zeroclipboard-container'
@@ -26,21 +26,42 @@ def notebook():
     text = (ROOT / "anatomy.py").read_text("utf-8")
     return text, jupytext.reads(text, "py:percent")
 
+def home():
+    """Where the run of this very text with these very libraries is kept."""
+    return ROOT / ".cache/site" / sha256((notebook()[0] + VERSIONS).encode()).hexdigest()[:16]
+
+def is_whole(path):
+    """Is there a notebook that somebody finished writing?"""
+    try:
+        return bool(nbformat.read(path, as_version=4).cells)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+def tell(folder):
+    """Run the story: its pictures and tables into the folder, and last of all the notebook."""
+    _, book = notebook()
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    for i, cell in enumerate(book.cells):
+        cell["id"] = f"cell-{i}"        # jupytext's are random, and builds shall be equal
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    gate = next((i for i, cell in enumerate(book.cells) if "ASKED, OUT = " in cell.source), -1)
+    book.cells.insert(gate + 1, nbformat.v4.new_code_cell(f"OUT = {str(folder)!r}"))
+    nbclient.execute(book, cwd=str(ROOT), timeout=None, record_timing=False,
+                     coalesce_streams=True)     # a failing assertion ends the build
+    del book.cells[gate + 1]
+    for number, cell in enumerate((c for c in book.cells if c.cell_type == "code"), 1):
+        cell.execution_count = number
+    jupytext.write(book, folder / "part.ipynb")
+    (folder / "part.ipynb").replace(folder / "anatomy.ipynb")
+
 @event_priority(100)    # before mkdocs-jupyter looks for notebooks
 def on_files(files, config):
     """Add the source and the notebook it becomes, run again if it or a library changed."""
-    text, book = notebook()
-    made = ROOT / ".cache/site" / sha256((text + VERSIONS).encode()).hexdigest()[:16] / "anatomy.ipynb"
-    if not made.exists():
-        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-        for i, cell in enumerate(book.cells):
-            cell["id"] = f"cell-{i}"    # jupytext's are random, and builds shall be equal
-        nbclient.execute(book, cwd=str(ROOT), timeout=None, record_timing=False,
-                         coalesce_streams=True)     # a failing assertion ends the build
-        made.parent.mkdir(parents=True, exist_ok=True)
-        jupytext.write(book, made)
-    files.append(File(made.name, str(made.parent), config.site_dir, config.use_directory_urls))
-    files.append(File.generated(config, "anatomy.py", content=text))
+    if not is_whole(home() / "anatomy.ipynb"):
+        tell(home())
+    files.append(File("anatomy.ipynb", str(home()), config.site_dir, config.use_directory_urls))
+    files.append(File.generated(config, "anatomy.py", content=notebook()[0]))
     return files
 
 def inline(svg, name):
@@ -48,8 +69,8 @@ def inline(svg, name):
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", re.sub("<style.*?</style>", "", svg))
 
 def generated(name):
-    """The picture or table of that name in docs/generated, as part of a page."""
-    text = (GENERATED / name).read_text("utf-8")
+    """The picture or table of that name, as this run made it, as part of a page."""
+    text = (home() / name).read_text("utf-8")
     if name.endswith(".md"):
         wide = ' tabindex="0"' if max(map(len, text.split("\n"))) > 60 else ""
         text = re.sub(r"(?<!\\)[*_]", r"\\\g<0>", text).replace("<", "&lt;")     # __add__ is not bold
@@ -68,7 +89,7 @@ def results():
         # A cell that says wanted("spiral") makes the files whose names stand in it in quotes.
         chapter = re.search(r'wanted\("(\w+)"', cell.source)
         names = re.findall(r'(?<!wanted\()f?"(\w{3}[\w{}()]*)"', cell.source) if chapter else ()
-        made = [file.name for name in dict.fromkeys(names) for file in sorted(GENERATED.glob(
+        made = [file.name for name in dict.fromkeys(names) for file in sorted(home().glob(
             re.sub("{.*}", "*", name) + ".*")) if file.name not in shown]
         if made:
             settings = [f"# {' '.join(call.split())}" for call, name in signatures
