@@ -68,13 +68,14 @@ def story(*args, **settings):
     return python(SCRIPT, *args, **settings)
 
 
-def mkdocs(folder, **files):
-    """Build the site in a copy of the project, with some files changed."""
-    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+def mkdocs(folder, changed=()):
+    """Build the site in a copy of the project, with these (path, text) changed."""
+    shutil.copytree(ROOT / "docs", folder / "docs", dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("__pycache__"))
     for name in "anatomy.py", "mkdocs.yml":
         shutil.copy(ROOT / name, folder)
-    for name, text in files.items():
-        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    for path, text in changed:
+        (folder / path).write_text(text, encoding="utf-8")
     return python("-m", "mkdocs", "build", "--strict", cwd=folder, NO_MKDOCS_2_WARNING="1", SITE_URL="")
 
 

@@ -324,6 +324,52 @@ def test_without_matplotlib(pair, tmp_path):
     assert contents(tmp_path / "o") and not list((tmp_path / "o").glob("*.svg"))
 
 
+# make, on a machine that lacks something
+
+def make(folder, *args, python=None):
+    """Run make in a folder that has what a clone has; python is what it calls python3."""
+    shutil.copy(ROOT / "Makefile", folder)
+    shutil.copytree(ROOT / "docs", folder / "docs", dirs_exist_ok=True)
+    (folder / "python").write_text(f"#!/bin/sh\n{python}\n")
+    (folder / "python").chmod(0o755)
+    return subprocess.run(["make", *args, "PYTHON=./python"], cwd=folder, capture_output=True, text=True,
+                          env=surroundings(), timeout=60)
+
+
+MAKE = pytest.mark.skipif(not shutil.which("make"), reason="no make here")
+
+
+@MAKE
+@pytest.mark.parametrize("version", ["(3, 9, 18)", "(2, 7, 18)", "(3, 8)"])
+def test_a_python_that_is_too_old(version, tmp_path):
+    """One sentence, and nothing is installed."""
+    old = f"""exec {sys.executable} -c "import sys; sys.version_info = {version}; exec(sys.argv[1])" "$2" """
+    run = make(tmp_path, "run", python=old)
+    assert run.returncode != 0 and run.stdout == "" and not (tmp_path / ".venv").exists()
+    said, *rest = run.stderr.splitlines()
+    assert said.startswith("Python 3.10 or later is needed, and this is " + ".".join(re.findall(r"\d+", version)[:2]))
+    assert len(rest) == 1 and rest[0].startswith("make: ")
+
+
+@MAKE
+def test_a_python_that_cannot_make_environments(tmp_path):
+    """Debian's without python3-venv: the advice, and no half .venv in the way of those who follow it."""
+    half = (f'case "$2" in venv) mkdir -p "$3/bin"; ln -s {sys.executable} "$3/bin/python"; '
+            f'echo "ensurepip is not available" >&2; exit 1;; *) exec {sys.executable} "$@";; esac')
+    for _ in range(2):
+        run = make(tmp_path, "run", python=half)
+        assert run.returncode != 0 and "apt install python3-venv" in run.stdout
+        assert "ensurepip" in run.stderr and "pip install" not in run.stdout
+        assert not (tmp_path / ".venv").exists()
+
+
+@MAKE
+def test_a_failing_run_is_short():
+    """One cause makes many tests fail; a person reads a few of them."""
+    run = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, env=surroundings())
+    assert run.returncode == 0 and "pytest -q --maxfail=5 --tb=short tests" in run.stdout
+
+
 # Where --out leads
 
 def one_line(run, code=1):

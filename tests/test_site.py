@@ -60,7 +60,7 @@ def test_nothing_that_is_not_for_readers_is_published(site):
     ("# %% [markdown]\n# # A\n#\n# $\\frac{1}$\n", "Expected \\frac"),
 ])
 def test_a_failure_ends_the_build(text, wanted, tmp_path):
-    run = mkdocs(tmp_path, anatomy=text)
+    run = mkdocs(tmp_path, [("anatomy.py", text), ("docs/index.md", "# A page\n")])
     assert run.returncode != 0 and wanted in run.stdout + run.stderr
     assert not (tmp_path / "site/anatomy/index.html").exists()
 
@@ -222,6 +222,59 @@ def test_the_readme_shows_what_the_program_made():
     assert all(table in made for table in tables)
     pictures = re.findall(r"!\[.+?\]\((.+?)\)|<img[^>]* src=\"(.+?)\"", text)
     assert pictures and all((ROOT / (a or b)).is_file() for a, b in pictures)
+
+
+def test_the_tables_committed_are_those_that_the_program_prints(stories):
+    """To the last character, on every machine; pictures differ in digits, but not in what they say."""
+    made = {path.name: path.read_text("utf-8") for path in stories["plain"] and stories.out.iterdir()}
+    kept = {path.name: path.read_text("utf-8") for path in GENERATED}
+    assert made.keys() == kept.keys(), "run make figures"
+    for name in made:
+        if name.endswith(".md"):
+            assert kept[name] == made[name], f"{name} is not what anatomy.py prints: run make figures"
+        else:
+            alt = 'aria-label="(.*?)"'
+            assert re.search(alt, kept[name])[1] == re.search(alt, made[name])[1], f"{name}: run make figures"
+
+
+STORY = """# %% [markdown]
+# # A story
+# %%
+from pathlib import Path
+ASKED, OUT = ["all"], None
+# %% [markdown]
+# ## 1. A chapter
+# %%
+def wanted(chapter): return True
+if wanted("one"):
+    Path(OUT, "number.md").write_text("| n |\\n| --- |\\n| NUMBER |\\n")
+    print("number.md", "number")
+"""
+NUMBER = "docs/index.md", "# A page\n\n{{ number.md }}\n"
+
+
+def test_the_pages_show_the_run_that_they_are_built_from(tmp_path):
+    """Not what was committed once: a table altered by hand is on no page."""
+    by_hand = "docs/generated/number.md", "| n |\n| --- |\n| 1111 |\n"
+    for number in "4242", "4343":
+        run = mkdocs(tmp_path, [("anatomy.py", STORY.replace("NUMBER", number)), NUMBER, by_hand])
+        assert run.returncode == 0, run.stdout + run.stderr
+        for page in "index.html", "results/index.html":
+            text = (tmp_path / "site" / page).read_text("utf-8")
+            assert number in text and "1111" not in text
+        assert not (tmp_path / "site/generated").exists()
+
+
+@pytest.mark.parametrize("cut", [0, 40, 400])
+def test_a_notebook_that_was_cut_off_is_made_again(cut, tmp_path):
+    """A build that was stopped, or a full disk, breaks no later build."""
+    for left in "nothing", "a part":
+        run = mkdocs(tmp_path, [("anatomy.py", STORY), NUMBER])
+        assert run.returncode == 0, run.stdout + run.stderr
+        [kept] = tmp_path.glob(".cache/site/*/anatomy.ipynb")
+        whole = kept.read_bytes()
+        assert b"number.md number" in whole and len(whole) > 1000
+        kept.write_bytes(whole[:cut])
 
 
 def test_no_notebook_is_committed():
