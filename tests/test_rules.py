@@ -75,7 +75,8 @@ def test_softplus_logistic_positive():
     """Against their definitions, where those can be computed."""
     x = np.linspace(-30, 30, 61)
     np.testing.assert_allclose(softplus(x), np.log1p(np.exp(x)), rtol=1e-14)
-    np.testing.assert_allclose(logistic(x), 1 / (1 + np.exp(-x)), rtol=1e-14)
+    # exp of 30 half an ulp more is 30 half ulps more
+    np.testing.assert_allclose(logistic(x), 1 / (1 + np.exp(-x)), rtol=1e-13)
     assert np.array_equal(positive(x), np.where(x > 0, x, 0))
     assert softplus(1e308) == 1e308 and softplus(-1e308) == 0
 
@@ -408,7 +409,8 @@ def test_nan_stays_visible_in_the_loss():
     """One NaN among the logits spoils the mean, and its own slope."""
     with np.errstate(invalid="ignore"):
         value, (g,) = slopes(lambda t: bce_with_logits(t, [0.0, 0.0]), [np.nan, 0.0])
-    assert np.isnan(value) and np.isnan(g[0]) and g[1] == 0.25
+    assert np.isnan(value) and np.isnan(g[0])
+    same(g[1], 0.25)
 
 
 def test_the_patch_and_its_price():
@@ -416,7 +418,8 @@ def test_the_patch_and_its_price():
     z = np.array([-3.0, 0.0, 5.0, 18.420680743952367, 30.0, 38.0, 500.0])
     (patched, slope), (exact, wanted) = loss_slopes(z)
     p, q = 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(z))
-    np.testing.assert_allclose(slope, p * q / (q + 1e-8), rtol=1e-3, atol=1e-8)
+    # the 1 - p that the program forms is off by ulps of 1, over 1e-8
+    np.testing.assert_allclose(slope, p * q / (q + 1e-8), rtol=1e-7, atol=1e-7)
     assert abs(slope[3] - 0.5) < 1e-7 and not slope[-2:].any()
     np.testing.assert_allclose(patched[-2:], -np.log(1e-8), rtol=1e-9)
     np.testing.assert_allclose(wanted, p, rtol=1e-12)
