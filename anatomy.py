@@ -188,8 +188,8 @@ def numerical_grad(f, x, h=1e-5):
         below[i] -= h
         if above[i] == x[i]:
             raise ValueError(f"a nudge of {h} is lost on {x[i]}")
+        # f may write into what it is given, so the run is measured before.
         run = above[i] - below[i]       # 2 h, but for rounding
-        # From here on f may write into its arrays.
         rise = float(floats(f(above))) - float(floats(f(below)))
         slopes[i] = rise / run
     return slopes
@@ -204,9 +204,11 @@ def numerical_grad(f, x, h=1e-5):
 # in the imaginary direction and read off f(x + ih).imag / h. No difference is
 # taken, so nothing cancels, and 1e-300 will do for h.
 #
-# Processors differ in the last digits of exp, sin and powers; on some of them
-# numpy's 10.0 ** -5 is not 1e-5. So we print the decade of the best h, which
-# for the forward nudge depends on the processor, and bounds that hold on each.
+# Processors differ in the last digits of exp, sin and powers. The errors of a
+# forward nudge at 1e-7 and at 1e-8 are not far apart, so which h is the better
+# depends on the processor, and so does every digit of an error. We print what
+# holds on each: the decade of the best h, and a bound. We compare decades and
+# not numbers, as on some processors numpy's 10.0 ** -5 is not even 1e-5.
 # %%
 def bent(x): return np.exp(x) * np.sin(x)
 def bent_slope(x): return np.exp(x) * (np.sin(x) + np.cos(x))
@@ -279,12 +281,14 @@ if __name__ == "__main__" and wanted("nudge"):
 #
 # We call g the *cotangent* of y. A *rule* turns the cotangent of a result into
 # that of one operand; the field calls it a vector-Jacobian product, VJP. An
-# operand with its shape and its rule is an *edge*. If every value remembers
-# its edges, the rules of a whole program chain up by themselves. A value that
-# nobody computed has no edges and is a *leaf*. Leaves are what we want slopes
-# for, and only they get a `.grad`. Constants may take part, without an edge.
-# An edge keeps the shape because a leaf may be given other data before
-# `backward` comes, and the slope is that of the program that ran.
+# operand with its rule is an *edge*. If every value remembers its edges, the
+# rules of a whole program chain up by themselves. A value that nobody computed
+# has no edges and is a *leaf*. Leaves are what we want slopes for, and only
+# they get a `.grad`. Constants may take part, and get no edge.
+#
+# An edge also notes the shape that its operand has now. By the time `backward`
+# comes the operand may have been given a new array of another shape, but the
+# slope is that of the program that ran.
 #
 # `backward` is bookkeeping. It starts from a cotangent of the last value, its
 # *seed*; for a single number that is 1. Call a Tensor in the graph a *node*,
@@ -307,7 +311,8 @@ class Tensor:
     """A float64 array that remembers what it was made from.
 
     Tensor(data) copies data and is a leaf. `.data` and `.shape` are numpy's;
-    `.grad` is None until `backward` arrives, then an array of data's shape.
+    `.grad` is None until `backward` arrives, then an array of the shape that
+    data had in the program that ran.
     A TypeError for what is not real numbers, a ValueError for ragged lists.
     """
     __slots__ = "data", "edges", "born", "grad"
@@ -604,9 +609,10 @@ if __name__ == "__main__" and wanted("unbroadcast"):
 #
 # A new word is a value and a rule for each operand. Where a function acts on
 # each entry by itself, the rule multiplies the cotangent g by the slope there,
-# which is often cheapest to say with the result y. Only relu chooses: where it
-# is flat its slope is 0 whatever arrives, and 0 times an infinite g is not 0.
-# The y that it takes there is 0 too, or nan where x is:
+# which is often cheapest to say with the result y. For relu that slope is 1 or
+# 0, and its rule does not multiply but chooses: g where y is above 0, and y
+# elsewhere, which is 0, or nan where x is nan. A product of 0 and an infinite
+# g would be nan.
 # %%
 def elementwise(function, rule):
     """A method with value y = function(x) and the rule g -> rule(g, x, y)."""
@@ -627,10 +633,10 @@ Tensor.relu    = elementwise(positive, lambda g, x, y: np.where(y > 0, g, y))
 Tensor.sigmoid = elementwise(logistic, lambda g, x, y: g * (y * (1 - y)))
 # %% [markdown]
 # Two operands, two rules. In the power, x^0 has slope 0 for every x, and 0^y
-# has slope 0 along y > 0, where the formulas would say nan; so its rules choose
-# as well. The transposes in the matrix product need no matching of shapes by
-# eye. Write one entry, and ask where X[i,k] is used: in Z[i,j] for every j,
-# times W[k,j] each time.
+# has slope 0 along y > 0, where the formulas would say nan; so its rules
+# choose as well. The transposes in the matrix product need no matching of
+# shapes by eye. Write one entry, and ask where X[i,k] is used: in Z[i,j] for
+# every j, times W[k,j] each time.
 #
 #     Z[i,j] = sum over k of X[i,k] W[k,j]
 #     slope along X[i,k] = sum over j of g[i,j] W[k,j]  =  (g W')[i,k]
@@ -733,17 +739,19 @@ if __name__ == "__main__" and wanted("rules"):
 # z = 37.5 on, where 1 - p rounds to 0. The points that are most wrong teach
 # nothing, and their loss stops at a ceiling of -log(1e-8) = 18.42.
 #
-# The other way is to never form p. Substitute it: -log(p) is log(1 + e^-z), and
-# -log(1 - p) is log(1 + e^z). For y of 1 or 0, and for all between,
+# The other way is a loss that never forms p. Substitute p = sigmoid(z), and
+# -log(p) is log(1 + e^-z), and -log(1 - p) is log(1 + e^z). For y of 1 or 0,
+# and for all between,
 #
 # $$ L = y \log(1 + e^{-z}) + (1 - y) \log(1 + e^z) $$
 #
 # $$ \frac{dL}{dz} = (1 - y) p - y (1 - p) = p - y $$
 #
-# a loss whose slope vanishes only where the point is right. With sigmoid(-z)
-# for 1 - p the two classes are mirror images, and nothing cancels. In p - y,
-# and in log(1 + e^z) - y z, which is the same loss in fewer words, all digits
-# are lost for y = 1 and a large z.
+# a loss whose slope vanishes only where p = y. The program takes p and 1 - p
+# from the two logarithms, as e^-log(1 + e^-z) and e^-log(1 + e^z), so that
+# nothing cancels and the two classes are mirror images. In p - y, and in log(1
+# + e^z) - y z, which is the same loss in fewer words, all digits are lost for
+# y = 1 and a large z.
 # %% tags=["fold"]
 def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the
@@ -823,17 +831,20 @@ if __name__ == "__main__" and wanted("rules"):
 #
 # It has to stay below a tolerance tol = 1e-4. But the nudge errs as well, in
 # chapter 1's two ways, and where the slope is near 0 its own error is all that
-# there is to see. Its values of f are rounded. We allow each of them four units
-# in the last place, which is what numpy's functions may be off by on processors
-# with AVX-512 (numpy, pull request 19478), and so an error of 4 u |f| / h, where
-# u = 2.2e-16 is the machine epsilon. And f bends within the step. How much, a
-# second nudge m by 2h tells. It bends four times as much as n, so that |m - n|
-# is three times the bending of n. With both errors in
+# there is to see.
+#
+# First, its two values of f are rounded. We allow each four units in the last
+# place, by which numpy's functions may be off on processors with AVX-512
+# (numpy, pull request 19478). Over a run of 2h that makes 4 u |f| / h, where u
+# = 2.2e-16 is the machine epsilon. Second, f bends within the step. How much,
+# a nudge m by 2h tells: its bending is four times that of n, so |m - n| is
+# three times that of n. The floor holds both:
 #
 #     floor = (4 u |f| / h + |m - n|) / tol
 #
-# no gap that the nudge itself may have made is called an error. And a verdict
-# must not be empty: no parameters, a slope that is not a number, or a
+# A slope below it is held against the floor, where a gap as large as the
+# nudge's own error comes to tol and no more. And a verdict must not be empty:
+# no parameters, no slope above its floor, a slope that is not a number, or a
 # parameter that f ignores are no success. An f that gives two answers to one
 # question is not judged at all.
 # %%
@@ -936,7 +947,7 @@ if __name__ == "__main__" and wanted("gradcheck"):
     print(f"\nloss {loss(*params).data:.6f}")
     assert f"{loss(*params).data:.6f}" == "0.952288"
     assert report and 1e-9 < max(row[2] for row in report.rows) < 1e-6
-    assert gradcheck(lambda w: w ** 3, [Tensor([1.0, 0.0])])    # 0 at 0
+    assert gradcheck(lambda w: w ** 3, [Tensor([1.0, 0.0])])    # bends at 0
     lie = elementwise(np.tanh, lambda g, x, y: g * (1 - y))
     w, v = Tensor([0.3, -1.0, 2.0]), Tensor(3.0)
     print(f"\na lying tanh: {gradcheck(lie, [w])}")
@@ -944,11 +955,12 @@ if __name__ == "__main__" and wanted("gradcheck"):
     assert not any(gradcheck(lambda *_: w * w, p) for p in ([], [w, v]))
     print("no parameter, one that f ignores, not a number: no success")
 # %% [markdown]
-# The loss travels between machines, of the errors only a bound: they are the
-# rounding of exp and log, which is each processor's own, and the smallest
-# slopes feel it most. Agreement does not mean machine precision. Two methods
-# that share no formula agree to the digits that the weaker one has, and here
-# that is more than six and less than nine.
+# The loss travels between machines. Of the errors only a bound does: they come
+# from the rounding of exp and log, which is each processor's own, and the
+# smallest slopes feel it most. Agreement does not mean machine precision. Two
+# methods that share no formula agree to the digits that the weaker one has,
+# and here that is more than six and less than nine. The slope of w^3 at 0 is
+# 0, and the nudge says h^2: that is its bending, and passes.
 #
 # This judge has blind spots. Where a step crosses a kink of relu, it is the
 # nudge that is wrong. A rule that no expression uses is not tried at all. And
@@ -1601,11 +1613,12 @@ if __name__ == "__main__" and wanted("trial"):
 # One rate is one point of a curve, and one seed is one draw. We take seven
 # rates and ten seeds: for each optimizer 70 networks in one graph, where each
 # ends as it does when it trains alone. A run counts with its median over the
-# last 200 steps. Over the seeds we keep the median and the range, rounded
-# outward, since a bound travels between processors where a last digit may not.
-# But it needs room. A seed that ends on one of the lines to which we round may
-# end a point higher or lower on another processor, and the bound with it. So
-# the lines are 5% apart, and no bound of ours is within two points of one.
+# last 200 steps. Over the seeds we keep the median, and the range of the
+# accuracy rounded outward, since a bound travels between processors where a
+# last digit may not. But it needs room. A seed that ends on one of the lines
+# to which we round may have one of its 300 points more or less on another
+# processor, and the bound would jump. So the lines are 5% apart, and no end of
+# a range in the tables is within two points of one.
 # %%
 RATES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 
@@ -1618,7 +1631,7 @@ def race(seeds=10, steps=2000):
 
 def spread(shares):
     """Median and range in percent, as text; the range outward to fives."""
-    percent = np.round(100 * np.asarray(shares), 6)     # 100 * 0.57 is below 57
+    percent = np.round(100 * np.asarray(shares), 6)     # 100 * 0.57 < 57
     low = 5 * np.floor(percent.min() / 5)
     high = 5 * np.ceil(percent.max() / 5)
     return f"{np.median(percent):.0f}% ({low:.0f}% to {high:.0f}%)"
