@@ -368,8 +368,8 @@ class Tensor:
     def __array__(self, *_, **__):
         raise TypeError("numpy gets the array of a Tensor as x.data")
     def __reduce__(self):             # for copy and pickle: a birth of its own
-        edges = [(operand, rule) for operand, _, rule in self.edges]
-        return Tensor, (self.data, *edges), (None, {"grad": self.grad})
+        state = {"edges": self.edges, "grad": self.grad}
+        return Tensor, (self.data,), (None, state)
 
 def starting_cotangent(y, seed):
     """The seed as a cotangent of y; 1 if there is none and y is one number."""
@@ -688,6 +688,7 @@ def mean(a, axis=None, keepdims=False):
 
 def moved(a, move):
     x = value(a)
+    if not isinstance(a, Tensor): return move(x)
     places = move(np.arange(x.size).reshape(x.shape))
     return Tensor(move(x), (a, lambda g: floats(np.bincount(   # int if empty
         np.ravel(places), np.ravel(g), x.size)).reshape(x.shape)))
@@ -837,14 +838,14 @@ if __name__ == "__main__" and wanted("rules"):
 # place, by which numpy's functions may be off on processors with AVX-512
 # (numpy, pull request 19478). Over a run of 2h that makes 4 u |f| / h, where u
 # = 2.2e-16 is the machine epsilon. Second, f bends within the step. How much,
-# a nudge m by 2h tells: its bending is four times that of n, so |m - n| is
-# three times that of n. The floor holds both:
+# a nudge m by half of h tells: its bending is a quarter of that of n, so that
+# 2 |n - m| is more than n's. The floor holds both:
 #
-#     floor = (4 u |f| / h + |m - n|) / tol
+#     floor = (4 u |f| / h + 2 |n - m|) / tol
 #
-# A slope below it is held against the floor, where a gap as large as the
-# nudge's own error comes to tol and no more. And a verdict must not be empty:
-# no parameters, no slope above its floor, a slope that is not a number, or a
+# A slope below it is held against the floor, where a gap as large as these two
+# errors comes to tol and no more. And a verdict must not be empty: no
+# parameters, no slope above its floor, a slope that is not a number, or a
 # parameter that f ignores are no success. An f that gives two answers to one
 # question is not judged at all.
 # %%
@@ -888,8 +889,8 @@ def gradcheck(f, params, h=1e-5, tol=1e-4):
         found, seed, rounding = ask(f, params)
         for (p, data, _), slopes in zip(kept, found):
             nudged = numerical_grad(partial(answer, p), data, h)
-            wider = numerical_grad(partial(answer, p), data, 2 * h)
-            noise = rounding / h + abs(wider - nudged)
+            closer = numerical_grad(partial(answer, p), data, h / 2)
+            noise = rounding / h + 2 * abs(nudged - closer)
             rows.append(judge(slopes, nudged, noise / tol))
             p.data = np.array(data)
         return Report(rows, tol)
@@ -948,6 +949,7 @@ if __name__ == "__main__" and wanted("gradcheck"):
     assert f"{loss(*params).data:.6f}" == "0.952288"
     assert report and 1e-9 < max(row[2] for row in report.rows) < 1e-6
     assert gradcheck(lambda w: w ** 3, [Tensor([1.0, 0.0])])    # bends at 0
+    assert gradcheck(lambda w: 1 - w.sigmoid(), [Tensor(20.0)], h=1e-2)
     lie = elementwise(np.tanh, lambda g, x, y: g * (1 - y))
     w, v = Tensor([0.3, -1.0, 2.0]), Tensor(3.0)
     print(f"\na lying tanh: {gradcheck(lie, [w])}")
@@ -963,7 +965,10 @@ if __name__ == "__main__" and wanted("gradcheck"):
 # 0, and the nudge says h^2: that is its bending, and passes.
 #
 # This judge has blind spots. Where a step crosses a kink of relu, it is the
-# nudge that is wrong. A rule that no expression uses is not tried at all. And
+# nudge that is wrong. Where large numbers cancel inside f, as in 1 - p for a p
+# near 1, their rounding is larger than that of f, and a right slope may be
+# called wrong: a larger h acquits it. A rule that no expression uses is not
+# tried at all. And
 # if the *program* is wrong, say with labels of the wrong shape, its slopes are
 # exactly right.
 #

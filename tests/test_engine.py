@@ -164,7 +164,9 @@ def test_constants_on_either_side(name, c):
 
 
 def test_a_constant_is_no_node():
-    """One Tensor, one edge; a constant has none."""
+    """One Tensor, one edge; a constant has none, nor what an operation makes of it."""
+    for y in Tensor(np.eye(2)) @ np.ones(2), np.ones(2) @ Tensor(np.eye(2)):
+        assert sum(not node.edges for node in post_order(y, {})) == 1
     x, c = Tensor([1.0, 2.0]), np.array([3.0, 4.0])
     for y in x * c, c * x, x + 1, x - c, 1 - x, c / x, x ** 2, 2 ** x:
         assert [operand for operand, _, _ in y.edges] == [x]
@@ -479,6 +481,20 @@ def test_data_of_another_shape_between_the_passes(old, new):
     x.grad = None
     (x * 3).backward(np.ones(new))
     same(x.grad, np.full(new, 3.0))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copied_node_keeps_the_shapes_of_its_program(copied):
+    """Also after its leaf has got data of another shape."""
+    for old, new in ((2, 3), (3,)), ((3,), (2, 2)):
+        x = Tensor(np.ones(old))
+        y = x * 2
+        x.data = np.ones(new)
+        z = copied(y)
+        z.backward(np.ones(old))
+        [(leaf, shape, _)] = z.edges
+        assert shape == old and (leaf is x) == (copied is copy.copy)
+        same(leaf.grad, np.full(old, 2.0))
 
 
 def test_what_was_stretched_comes_back_in_the_shape_it_had():

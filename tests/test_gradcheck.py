@@ -167,7 +167,7 @@ def test_h_is_the_nudge():
     assert gradcheck(*f) and not gradcheck(*f, h=0.1) and not gradcheck(*f, 0.1)
     (row,) = gradcheck(lambda w: w ** 3, [leaf(1.0)], h=1e-3).rows   # 3 + h^2 nudged
     assert abs(row[1] - 1e-6) < 1e-9 and abs(row[2] - 1e-6 / 3) < 1e-9
-    (row,) = gradcheck(lambda w: w ** 3, [leaf(1.0)], h=0.1).rows    # 3.01, by 2h 3.04
+    (row,) = gradcheck(lambda w: w ** 3, [leaf(1.0)], h=0.1).rows    # 3.01, by h / 2 3.0025
     assert "judged" in row[3]
 
 
@@ -213,6 +213,14 @@ def test_bending_is_not_a_crime(name):
     f, values = STATIONARY[name]
     report = gradcheck(f, [leaf(*values)])
     assert report and "WRONG" not in str(report), report
+
+
+@pytest.mark.parametrize("power", [1.5, 2.5])
+@pytest.mark.parametrize("x", [1.1e-5, 1.5e-5, 0.5])
+def test_close_to_the_end_of_where_f_is_defined(x, power):
+    """No nudge goes farther than h."""
+    report = gradcheck(lambda w: w ** power, [leaf(x, 0.5)], h=1e-5)
+    assert np.isfinite(report.rows[0][2]) and "WRONG" not in str(report)
 
 
 @pytest.mark.parametrize("missing", [1e-8, 1e-3, 1.0])
