@@ -42,7 +42,8 @@ def without_demos(*names):
     return parts
 
 
-LEFT_OUT = ("PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONHASHSEED", "MPLBACKEND", "DISPLAY")
+LEFT_OUT = ("PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONHASHSEED", "MPLBACKEND", "DISPLAY",
+            "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
 def pytest_configure(config):
@@ -85,7 +86,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from conftest import PREFACE, without_demos
 sys.argv = ["anatomy.py", "all", "--out", {out!r}]
-names = {{"__name__": "__main__"}}
+names = {{"__name__": "__main__", "__file__": "anatomy.py"}}
 for number, part in enumerate([PREFACE, *without_demos("trial", "race", "break")]):
     exec(compile(part, "anatomy.py", "exec"), names)
     print(number, file=sys.stderr)
