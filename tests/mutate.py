@@ -29,7 +29,7 @@ PLACES = {
     "optimizers": "Average Optimizer SGD Momentum RMSProp Adam excess",
     "unbroadcast": "unbroadcast",
     "rules": "elementwise softplus logistic positive divide power times matmul sum_ mean moved "
-             "Tensor. bce_with_logits patched_bce",
+             "Tensor. logit_losses bce_with_logits patched_bce",
     "gradcheck": "Report gradcheck ask judge", "nudge": "numerical_grad"}
 SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
          ast.MatMult: ast.Mult, ast.FloorDiv: ast.Mult, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE,
@@ -100,6 +100,11 @@ REASONS = {
     "Optimizer '0.0' -> '1.0'": "SGD and Momentum, which take the default, have no eps",
     "Optimizer '0.0' -> '2'": "SGD and Momentum, which take the default, have no eps",
     "Optimizer '2' -> '3'": "zip ends with the shorter list",
+    "power '0.0' -> '1.0'": "the finite number chosen for g is multiplied by a 0",
+    "power '0.0' -> '2'": "the finite number chosen for g is multiplied by a 0",
+    "power '1.0' -> '2.0'": "the logarithm of the number chosen for x is multiplied by a 0",
+    "gradcheck '2' -> '3'": "4/3 would do for the bending and 2 is generous, as 3 is",
+    "ask '4' -> '5'": "an allowance of one more unit in the last place",
     "times 'x.ndim == y.ndim == 2' -> 'x.ndim != y.ndim == 2'": "both spellings give the same bits",
     "times '2' -> '-2'": "both spellings give the same bits",
     "mean '1' -> '-1'": "n is 0 only where no entry is left that could get a slope",
