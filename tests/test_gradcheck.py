@@ -242,6 +242,20 @@ def test_right_slopes_pass_where_f_is_zero(name):
     assert gradcheck(f, [leaf(*values)])
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_perfect_fit(seed):
+    """Least squares that leave nothing: every slope is rounding, and none is called wrong."""
+    rng = np.random.default_rng(seed)
+    X, best = rng.standard_normal((5, 3)), rng.standard_normal(3)
+
+    def loss(w):
+        return ((X @ w - X @ best) ** 2).mean()
+    (row,) = gradcheck(loss, [leaf(*best)]).rows
+    assert "judged" in row[3]
+    (row,) = gradcheck(lambda w: loss(w) + (w - cut(w)).sum() * 1e-8, [leaf(*best)]).rows
+    assert row[2] > 1e-2 and not row[3]
+
+
 @pytest.mark.parametrize("missing", [1e-6, 1.0])
 def test_wrong_slopes_do_not_pass_where_f_is_zero(missing):
     """w[0] - w[1], with a slope along w[2] that is not there, or one in front that is cut short."""
