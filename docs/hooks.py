@@ -21,14 +21,16 @@ VERSIONS = f"Python {platform.python_version()}, numpy {version('numpy')}, matpl
 LINK = '<p><a href="anatomy.ipynb" download>Download this page as a notebook</a></p>'
 BOXES = '[class*="jp-"], .jupyter-wrapper, .CodeMirror, .zeroclipboard-container'
 
+def source():
+    return (ROOT / "anatomy.py").read_text("utf-8")
+
 def notebook():
-    """anatomy.py, as text and as a notebook not yet run."""
-    text = (ROOT / "anatomy.py").read_text("utf-8")
-    return text, jupytext.reads(text, "py:percent")
+    """anatomy.py as a notebook not yet run."""
+    return jupytext.reads(source(), "py:percent")
 
 def home():
     """Where the run of this very text with these very libraries is kept."""
-    return ROOT / ".cache/site" / sha256((notebook()[0] + VERSIONS).encode()).hexdigest()[:16]
+    return ROOT / ".cache/site" / sha256((source() + VERSIONS).encode()).hexdigest()[:16]
 
 def is_whole(path):
     """Is there a notebook that somebody finished writing?"""
@@ -39,7 +41,7 @@ def is_whole(path):
 
 def tell(folder):
     """Run the story: its pictures and tables into the folder, and last of all the notebook."""
-    _, book = notebook()
+    book = notebook()
     book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     for i, cell in enumerate(book.cells):
         cell["id"] = f"cell-{i}"        # jupytext's are random, and builds shall be equal
@@ -61,7 +63,7 @@ def on_files(files, config):
     if not is_whole(home() / "anatomy.ipynb"):
         tell(home())
     files.append(File("anatomy.ipynb", str(home()), config.site_dir, config.use_directory_urls))
-    files.append(File.generated(config, "anatomy.py", content=notebook()[0]))
+    files.append(File.generated(config, "anatomy.py", content=source()))
     return files
 
 def inline(svg, name):
@@ -80,8 +82,7 @@ def generated(name):
 
 def results():
     """Every picture and table in story order, then the command and the cell that make it."""
-    text, book = notebook()
-    signatures = re.findall(r"(?ms)^def ((\w+)\(.*?\)):$", text)
+    book, signatures = notebook(), re.findall(r"(?ms)^def ((\w+)\(.*?\)):$", source())
     page, title, told, shown = [], "", "", []
     for cell in book.cells:
         if cell.source.startswith("## "): title, told = cell.source.split("\n")[0], ""
@@ -102,7 +103,7 @@ def results():
     return "\n\n".join(page)
 
 def on_page_markdown(markdown, page, config, files):
-    words = {"source": lambda: notebook()[0], "results": results, "versions": lambda: VERSIONS}
+    words = {"source": source, "results": results, "versions": lambda: VERSIONS}
     return re.sub(r"\{\{ (\S+) \}\}", lambda m: words.get(m[1], lambda: generated(m[1]))(), markdown)
 
 def undress(page_html):
