@@ -838,9 +838,10 @@ if __name__ == "__main__" and wanted("rules"):
 # size, four units in the last place, by which numpy's functions may be off on
 # processors with AVX-512 (numpy, pull request 19478). Over a run of 2h that
 # makes u |f| / h. Second, f bends within the step. How much, a nudge m by half
-# of h tells: its bending is a quarter of that of n, so that 2 |n - m| is more
-# than n's. The floor holds both, and a u for an f that is 0 because values of
-# about 1 cancel in it:
+# of h tells. Its bending is a quarter of that of n, so n - m is three quarters
+# of it, and 2 |n - m| is enough. Third, in the square of a difference that is
+# 0 but for its rounding e, the nudge finds the slope ((h + e)^2 - (h - e)^2) /
+# 2h = 2e. The floor holds all three, with u for the last:
 #
 #     floor = (u |f| / h + u + 2 |n - m|) / tol
 #
@@ -1624,7 +1625,8 @@ if __name__ == "__main__" and wanted("trial"):
 # last digit may not. But it needs room. A seed that ends on one of the lines
 # to which we round may have one of its 300 points more or less on another
 # processor, and the bound would jump. So the lines are 5% apart, and no end of
-# a range in the tables is within two points of one.
+# a range in the tables is within two points of one, but for 100%, beyond which
+# there is nothing.
 # %%
 RATES = np.array([0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 
