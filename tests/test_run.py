@@ -224,7 +224,7 @@ def test_pasted_whole_and_again(stories):
 
 # Through IPython, which sets sys.ps1, and a kernel, whose arguments are its own
 
-RUNS = ["%run {} frameworks nudge", "%run {} nudge --out {out} frameworks"]
+RUNS = ['%run "{}" frameworks nudge', '%run "{}" nudge --out "{out}" frameworks']
 
 
 @pytest.mark.parametrize("asked", RUNS)
@@ -247,7 +247,7 @@ def test_in_a_kernel_that_is_asked_for_chapters(tmp_path):
     cell, path = nbformat.v4.new_code_cell, tmp_path / "asked.ipynb"
     gate = f"__file__ = {str(SCRIPT)!r}\n" + PREFACE + "\nprint(NOTEBOOK, ASKED is CHAPTERS)"
     nbformat.write(nbformat.v4.new_notebook(cells=[
-        cell(f"%run {SCRIPT} nudge"), cell(f"%run {SCRIPT.with_suffix('')} frameworks"), cell(gate)]), path)
+        cell(f'%run "{SCRIPT}" nudge'), cell(f'%run "{SCRIPT.with_suffix("")}" frameworks'), cell(gate)]), path)
     run = python("-c", NOTEBOOK, path, cwd=tmp_path)
     assert run.returncode == 0, run.stderr[-2000:]
     first, second, third = nbformat.read(path, as_version=4).cells
@@ -343,7 +343,7 @@ MAKE = pytest.mark.skipif(not shutil.which("make"), reason="no make here")
 @pytest.mark.parametrize("version", ["(3, 9, 18)", "(2, 7, 18)", "(3, 8)"])
 def test_a_python_that_is_too_old(version, tmp_path):
     """One sentence, and nothing is installed."""
-    old = f"""exec {sys.executable} -c "import sys; sys.version_info = {version}; exec(sys.argv[1])" "$2" """
+    old = f"""exec '{sys.executable}' -c "import sys; sys.version_info = {version}; exec(sys.argv[1])" "$2" """
     run = make(tmp_path, "run", python=old)
     assert run.returncode != 0 and run.stdout == "" and not (tmp_path / ".venv").exists()
     said, *rest = run.stderr.splitlines()
@@ -354,8 +354,8 @@ def test_a_python_that_is_too_old(version, tmp_path):
 @MAKE
 def test_a_python_that_cannot_make_environments(tmp_path):
     """Debian's without python3-venv: the advice, and no half .venv in the way of those who follow it."""
-    half = (f'case "$2" in venv) mkdir -p "$3/bin"; ln -s {sys.executable} "$3/bin/python"; '
-            f'echo "ensurepip is not available" >&2; exit 1;; *) exec {sys.executable} "$@";; esac')
+    half = (f"""case "$2" in venv) mkdir -p "$3/bin"; ln -s '{sys.executable}' "$3/bin/python"; """
+            f"""echo "ensurepip is not available" >&2; exit 1;; *) exec '{sys.executable}' "$@";; esac""")
     for _ in range(2):
         run = make(tmp_path, "run", python=half)
         assert run.returncode != 0 and "apt install python3-venv" in run.stdout
