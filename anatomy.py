@@ -749,10 +749,11 @@ if __name__ == "__main__" and wanted("rules"):
 # $$ \frac{dL}{dz} = (1 - y) p - y (1 - p) = p - y $$
 #
 # a loss whose slope vanishes only where p = y. The program takes p and 1 - p
-# from the two logarithms, as e^-log(1 + e^-z) and e^-log(1 + e^z), so that
-# nothing cancels and the two classes are mirror images. In p - y, and in log(1
-# + e^z) - y z, which is the same loss in fewer words, all digits are lost for
-# y = 1 and a large z.
+# from the two logarithms, as e to the power -log(1 + e^-z) and -log(1 + e^z),
+# so that nothing cancels, and the two classes are mirror images. The same loss
+# in fewer words is log(1 + e^z) - y z with the slope p - y. There a point with
+# y = 1 and a large z has a small difference of large numbers, and no digit of
+# it is right.
 # %% tags=["fold"]
 def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the

@@ -102,6 +102,14 @@ def test_every_cell_is_markdown_or_code():
             assert ast.parse(cell).body, cell
 
 
+def test_no_line_of_prose_begins_like_a_list():
+    """A + or a number with a dot at the start of a line would be a bullet on the page."""
+    marker = re.compile(r"# ([-+*]|\d+[.)]|=+|-+)( |$)")
+    prose = [line for cell in CELLS[1:] if "[markdown]" in cell for line in cell.splitlines()[1:]]
+    assert [line for line in prose if marker.match(line)] == []
+    assert marker.match("# + e^z") and marker.match("# 2. x") and not marker.match("# -log(p)")
+
+
 def test_chapters_are_numbered_in_order():
     """A heading for each name of CHAPTERS, and its demos below it."""
     headings = [part.splitlines()[1] for part in PARTS]
