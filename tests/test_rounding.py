@@ -69,7 +69,7 @@ FAULTS = {
                                 "in best"),
     "a complex step that cancels": ("nudge", "bent(x + 1j * h).imag / h", "(bent(x + h) - bent(x - h)) / (2 * h)",
                                     '["complex"].max()'),
-    "no second nudge": ("gradcheck", "u * (size / h + 1) + 2 * abs(nudged - closer)", "u * (size / h + 1)", "w ** 3"),
+    "no second nudge": ("gradcheck", "5 * r + 2 * abs(nudged - closer)", "r", "w ** 3"),
     "a rule off by a hundred-thousandth": ("gradcheck", "g * (y * (1 - y)))", "g * (y * (1 - y)) * 1.00001)", "< 1e-6"),
     "slopes held against themselves": ("gradcheck", "judge(slopes, nudged,", "judge(slopes, slopes,", "1e-9 <"),
     "a loss that cancels": ("rules", "losses = y * one + (1 - y) * zero", "losses = zero - y * z", "loss.data / np.exp(-40)"),
