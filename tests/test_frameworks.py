@@ -1,8 +1,7 @@
 """Chapter 11: the ledger's price, decay and the optimizer's memory."""
-import numpy as np
 import pytest
 
-from anatomy import (MLP, Adam, Tensor, bce_with_logits, decayed, excess,
+from anatomy import (MLP, Adam, bce_with_logits, decayed, excess,
                      ledger, spiral, weights)
 
 

@@ -133,7 +133,7 @@ def test_best_steps(errors):
     of f: eps on one processor, several eps on the next."""
     eps = np.finfo(float).eps
     for way, power in ("central", 1 / 3), ("forward", 1 / 2):
-        low, high = (1 * eps) ** power / 3, (10 * eps) ** power * 3
+        low, high = eps ** power / 3, (10 * eps) ** power * 3
         assert low < H[errors[way].argmin()] < high, way
     assert errors["central"].min() < errors["forward"].min() / 100
 
