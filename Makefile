@@ -16,6 +16,7 @@ test: $(ALL)      ## prove it
 	$(PY) -m pytest -q --maxfail=5 --tb=short tests
 figures: $(RUN)   ## draw the pictures and write the tables in docs/generated
 	$(PY) anatomy.py all --out docs/generated
+	$(PY) docs/pictures.py docs/generated
 docs: $(ALL)      ## build the site in site/
 	$(PY) -m mkdocs build --strict
 serve: $(ALL)     ## show the site while it is written, at http://127.0.0.1:8000
@@ -30,8 +31,6 @@ rounding: $(ALL)  ## tell it on processors that round differently
 	$(PY) tests/rounding.py all
 peers: $(PEERS)   ## hold every operation against HIPS autograd and PyTorch
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
-drill: $(ALL)     ## tell it in bad surroundings and say what happened
-	$(PY) tests/drill.py
 clean:            ## remove what make and the tests made, but not docs/generated
 	rm -rf .venv .cache site .pytest_cache __pycache__ tests/__pycache__ docs/__pycache__
 
@@ -51,4 +50,4 @@ $(PEERS): Makefile
 	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd "$(TORCH)"
 	touch $@
 
-.PHONY: help run test figures docs serve publish bench matrix rounding peers drill clean
+.PHONY: help run test figures docs serve publish bench matrix rounding peers clean

@@ -5,7 +5,7 @@ on_files          anatomy.py -> an executed notebook, which mkdocs-jupyter rende
 on_page_markdown  {{ source }}, {{ results }}, {{ versions }}, {{ NAME.svg }}, {{ NAME.md }}
 on_page_content   JupyterLab's clothes off, Material's on
 """
-import html, platform, re, shutil
+import html, platform, re, shutil, sys
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,9 @@ from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 from mkdocs.structure.toc import get_toc
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pictures import inline, themed
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = f"Python {platform.python_version()}, numpy {version('numpy')}, matplotlib {version('matplotlib')}"
@@ -48,12 +51,15 @@ def tell(folder):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     gate = next((i for i, cell in enumerate(book.cells) if "ASKED, OUT = " in cell.source), -1)
-    book.cells.insert(gate + 1, nbformat.v4.new_code_cell(f"OUT = {str(folder)!r}"))
+    book.cells.insert(gate + 1, nbformat.v4.new_code_cell(f"import pathlib; OUT = pathlib.Path({str(folder)!r})"))
     nbclient.execute(book, cwd=str(ROOT), timeout=None, record_timing=False,
                      coalesce_streams=True)     # a failing assertion ends the build
     del book.cells[gate + 1]
     for number, cell in enumerate((c for c in book.cells if c.cell_type == "code"), 1):
         cell.execution_count = number
+        for output in cell.outputs:
+            if "image/svg+xml" in output.get("data", {}):       # as HTML it stands in the page itself
+                output.data = {"text/html": themed(output.data["image/svg+xml"])}
     jupytext.write(book, folder / "part.ipynb")
     (folder / "part.ipynb").replace(folder / "anatomy.ipynb")
 
@@ -66,19 +72,16 @@ def on_files(files, config):
     files.append(File.generated(config, "anatomy.py", content=source()))
     return files
 
-def inline(svg, name):
-    """An SVG made fit to stand in a page: no style, and no id that another has."""
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", re.sub("<style.*?</style>", "", svg))
-
 def generated(name):
     """The picture or table of that name, as this run made it, as part of a page."""
     text = (home() / name).read_text("utf-8")
     if name.endswith(".md"):
-        wide = ' tabindex="0"' if max(map(len, text.split("\n"))) > 60 else ""
+        wide = ' tabindex="0"' if max(map(len, text.split("\n"))) > 45 else ""
         text = re.sub(r"(?<!\\)[*_]", r"\\\g<0>", text).replace("<", "&lt;")     # __add__ is not bold
         return f'<div class="table"{wide} markdown>\n\n{text}\n</div>'
-    alt = re.search('aria-label="(.*?)"', text)[1]
-    return f'<figure>{inline(text, name[:-4])}<figcaption aria-hidden="true">{alt}</figcaption></figure>'
+    svg = themed(text)
+    alt = re.search('aria-label="(.*?)"', svg)[1]
+    return f'<figure>{inline(svg, name[:-4])}<figcaption aria-hidden="true">{alt}</figcaption></figure>'
 
 def results():
     """Every picture and table in story order, then the command and the cell that make it."""

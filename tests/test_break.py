@@ -44,15 +44,6 @@ def test_break_it_is_the_same_twice(capsys):
     assert capsys.readouterr().out == first
 
 
-def test_without_docstrings_it_still_measures():
-    """-OO takes the questions and the reasons."""
-    run = story("break", flags=["-OO"])
-    assert (run.returncode, run.stderr) == (0, "")
-    for name in A.BREAKAGES:
-        assert f"\n{name}: " in run.stdout
-    assert "nudged 0.55\n" in run.stdout and "Repair" not in run.stdout
-
-
 def test_an_unknown_breakage_is_refused_with_the_names():
     with pytest.raises(ValueError) as refusal:
         A.break_it("nope")

@@ -10,7 +10,7 @@ from rounding import QUICK, Moved, Processor, differences
 
 def test_the_quick_chapters_on_other_processors():
     """All assertions hold, and every printed character is the same."""
-    assert differences(4, 4, QUICK) == []
+    assert differences(3, 4, QUICK) == []
 
 
 FRAGILE = {
@@ -64,16 +64,17 @@ def test_all_of_the_program_is_told_by_the_other_processor():
 
 FAULTS = {
     "a forward nudge by a little less": ("nudge", "(bent(x + h) - bent(x)) / h", "(bent(x + h) - bent(x)) / (h * (1 - 1e-6))",
-                                         "errors[way].min() < bound"),
+                                         "min(forward) < 2e-7"),
     "a central nudge one way": ("nudge", "(bent(x + h) - bent(x - h)) / (2 * h)", "(bent(x + h) - bent(x)) / h",
-                                "in best"),
+                                "np.argmin(central) == 4"),
     "a complex step that cancels": ("nudge", "bent(x + 1j * h).imag / h", "(bent(x + h) - bent(x - h)) / (2 * h)",
-                                    '["complex"].max()'),
-    "no second nudge": ("gradcheck", "5 * r + 2 * abs(nudged - closer)", "r", "w ** 3"),
-    "a rule off by a hundred-thousandth": ("gradcheck", "g * (y * (1 - y)))", "g * (y * (1 - y)) * 1.00001)", "< 1e-6"),
+                                    'errors["complex"][7:]'),
+    "no second nudge": ("gradcheck", "2 * abs(nudged - halved) + 5 * r", "r", "gradcheck(cubes"),
+    "a rule off by a hundred-thousandth": ("gradcheck", "lambda g, x, out: g * out * (1 - out)", "lambda g, x, out: g * out * (1 - out) * 1.00001",
+                                             "1e-6"),
     "slopes held against themselves": ("gradcheck", "judge(slopes, nudged,", "judge(slopes, slopes,", "1e-9 <"),
-    "a loss that cancels": ("rules", "losses = y * one + (1 - y) * zero", "losses = zero - y * z", "loss.data / np.exp(-40)"),
-    "a slope that cancels": ("rules", "y * np.exp(-zero)\n", "y * (1 - np.exp(-one))\n", "point.grad"),
+    "a loss that cancels": ("rules", "np.maximum(z, 0.0) - y * z + np.log1p(small)", "softplus(z) - y * z", "loss.data - tiny"),
+    "a slope that cancels": ("rules", "np.where(z > 0, above, below)", "logistic(z) - y", "point.grad"),
     "a seed on a line of the grid": ("race", "loss, accuracy = race()",
                                      "loss, accuracy = np.ones((4, 7, 10)), np.full((4, 7, 10), 0.95)", "room >"),
     "a seed near a line of the grid": ("race", "loss, accuracy = race()",

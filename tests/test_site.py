@@ -233,8 +233,8 @@ def test_the_tables_committed_are_those_that_the_program_prints(stories):
         if name.endswith(".md"):
             assert kept[name] == made[name], f"{name} is not what anatomy.py prints: run make figures"
         else:
-            alt = 'aria-label="(.*?)"'
-            assert re.search(alt, kept[name])[1] == re.search(alt, made[name])[1], f"{name}: run make figures"
+            says = re.search("(?s)<title>(.*?)</title>", made[name])[1]
+            assert unescape(re.search('aria-label="(.*?)"', kept[name])[1]) == unescape(says), f"{name}: run make figures"
 
 
 STORY = """# %% [markdown]
@@ -265,8 +265,7 @@ def test_the_pages_show_the_run_that_they_are_built_from(tmp_path):
         assert not (tmp_path / "site/generated").exists()
 
 
-@pytest.mark.parametrize("cut", [0, 40, 400])
-def test_a_notebook_that_was_cut_off_is_made_again(cut, tmp_path):
+def test_a_notebook_that_was_cut_off_is_made_again(tmp_path):
     """A build that was stopped, or a full disk, breaks no later build."""
     for left in "nothing", "a part":
         run = mkdocs(tmp_path, [("anatomy.py", STORY), NUMBER])
@@ -274,7 +273,7 @@ def test_a_notebook_that_was_cut_off_is_made_again(cut, tmp_path):
         [kept] = tmp_path.glob(".cache/site/*/anatomy.ipynb")
         whole = kept.read_bytes()
         assert b"number.md number" in whole and len(whole) > 1000
-        kept.write_bytes(whole[:cut])
+        kept.write_bytes(whole[:40])
 
 
 def test_no_notebook_is_committed():

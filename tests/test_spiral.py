@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from anatomy import (MLP, OPTIMIZERS, SGD, Adam, RMSProp, Run, Tensor, batches,
-                     corrected, score, spiral, train, weights)
+from anatomy import (MLP, OPTIMIZERS, SGD, Adam, Momentum, RMSProp, Run, SummedMomentum, Tensor, batches,
+                     first_200, furthest, landscape, score, smoothed, spiral, train, weights)
 from judges import same
 
 ALL = pytest.mark.parametrize("name", ["SGD", "Momentum", "RMSProp", "Adam"])
@@ -12,7 +12,7 @@ ALL = pytest.mark.parametrize("name", ["SGD", "Momentum", "RMSProp", "Adam"])
 @pytest.fixture(scope="module")
 def runs():
     """The four of the story, from one start."""
-    return {name: train(rule, watch=(1, 10)) for name, rule in OPTIMIZERS.items()}
+    return {name: train(rule) for name, rule in OPTIMIZERS.items()}
 
 
 # The recipe
@@ -20,7 +20,7 @@ def runs():
 def test_two_arms():
     """r = 2u, theta = 2.9 pi u, the second arm opposite, noise of 0.05."""
     X, y = spiral(1)
-    assert X.shape == (300, 2) and y.shape == (300, 1)
+    assert X.shape == (300, 2) and y.shape == (300, 1) and np.array_equal(X, spiral()[0])
     assert np.array_equal(y.ravel(), [0.0] * 150 + [1.0] * 150)
     u = np.arange(150) / 149
     z = 2 * u * np.exp(2.9j * np.pi * u)
@@ -41,12 +41,13 @@ def test_streams_of_their_own(make, stream, shape):
 
 
 def test_the_initial_weights():
-    """Normal, scaled by the root of 2 over the inputs, one stream for both."""
+    """Normal, scaled by the root of 2 over the inputs, one stream for both; biases of 0."""
     rng = np.random.default_rng([5, 1])
-    W1, W2 = weights(5)
+    W1, b1, W2, b2 = weights(5)
     np.testing.assert_allclose(W1, rng.standard_normal((2, 64)), rtol=1e-15)
     np.testing.assert_allclose(W2, rng.standard_normal((64, 1)) / np.sqrt(32), rtol=1e-14)
-    assert [w.shape for w in weights(5, hidden=7)] == [(2, 7), (7, 1)]
+    assert not b1.any() and not b2.any()
+    assert [a.shape for a in weights(5, hidden=7)] == [(2, 7), (1, 7), (7, 1), (1, 1)]
 
 
 def test_the_batches():
@@ -54,7 +55,7 @@ def test_the_batches():
     order = batches(1, 500)
     assert order.min() == 0 and order.max() == 299 and batches(1, 5, size=8).shape == (5, 8)
     assert np.array_equal(order, np.random.default_rng([1, 2]).integers(0, 300, (500, 32)))
-    assert np.array_equal(order[:100], batches(1, 100))
+    assert np.array_equal(order[:100], batches(1, 100)) and np.array_equal(batches(), batches(1, 2000))
     assert np.unique(batches(1, 50, points=7)).tolist() == list(range(7))
 
 
@@ -113,8 +114,7 @@ def test_score_wants_a_column():
 def by_hand(name, seed, steps, lr=0.1):
     """The same training with a backward pass derived on paper."""
     X, y = spiral(seed)
-    W1, W2 = weights(seed)
-    p = [W1, np.zeros((1, 64)), W2, np.zeros((1, 1))]
+    p = list(weights(seed))
     m, v, losses = [0.0] * 4, [0.0] * 4, []
     for t, picked in enumerate(batches(seed, steps), 1):
         x, labels = X[picked], y[picked]
@@ -137,90 +137,80 @@ def by_hand(name, seed, steps, lr=0.1):
 @ALL
 def test_training_by_hand(name):
     """Sixty steps against a derivation on paper, loss by loss."""
-    run = train(OPTIMIZERS[name], seeds=2, steps=60)
+    run = train(OPTIMIZERS[name], seed=2, steps=60)
     losses, params = by_hand(name, 2, 60)
     np.testing.assert_allclose(run.losses, losses, rtol=1e-8)
     for p, wanted in zip(run.model.params, params):
         np.testing.assert_allclose(p.data, wanted, rtol=1e-6, atol=1e-8)
 
 
-@ALL
-def test_several_networks_are_single_runs_bit_for_bit(name):
-    """Seeds and rates on leading axes go through the same code."""
-    seeds, rates, rule = [4, 7, 9], [0.1, 0.02], OPTIMIZERS[name]
-    grid = train(rule, seeds, np.reshape(rates, (2, 1, 1, 1)), steps=12, watch=(3,))
-    mean = np.zeros(12)
-    for i, lr in enumerate(rates):
-        for j, seed in enumerate(seeds):
-            one = train(rule, seed, lr, steps=12, watch=(3,))
-            mean += one.losses / 6
-            for p, q in zip(grid.model.params, one.model.params):
-                assert np.array_equal(p.data[i, j], q.data)
-            for step in one.watched:
-                assert np.array_equal(grid.watched[step][:, i, j], one.watched[step])
-    np.testing.assert_allclose(grid.losses, mean, rtol=1e-12)
-    assert grid.final().shape == (2, 2, 3)
+def test_what_is_kept():
+    """The parameters at the start, after the steps asked for, and after every tenth of the last 200."""
+    run = train(SGD, steps=300, keep=(1, 7))
+    assert sorted(run.kept) == [0, 1, 7, *range(110, 301, 10)] and run.losses.shape == (300,)
+    assert all(map(np.array_equal, run.kept[0], weights()))
+    assert all(np.array_equal(a, p.data) for a, p in zip(run.kept[300], run.model.params))
+    shorter = train(SGD, steps=7)
+    assert all(map(np.array_equal, run.kept[7], shorter.kept[7]))
+    assert all(map(np.array_equal, run.data, spiral(1)))
 
 
-def test_an_axis_of_one():
-    """A list of one seed is the single run with an axis in front."""
-    one, row = train(SGD, 3, steps=5), train(SGD, [3], steps=5)
-    for p, q in zip(one.model.params, row.model.params):
-        assert q.shape == (1, *p.shape) and np.array_equal(p.data, q.data[0])
-    rates = train(SGD, 3, np.array([[[0.1]], [[0.2]]]), steps=5)
-    assert np.array_equal(rates.model.params[0].data[0], one.model.params[0].data)
-    assert np.array_equal(rates.model.params[2].data[1], train(SGD, 3, 0.2, steps=5).model.params[2].data)
-
-
-def test_what_is_watched():
-    """The steps asked for, and every tenth of the last 200."""
-    run = train(SGD, steps=300, watch=(1, 7))
-    assert sorted(run.watched) == [1, 7, *range(110, 301, 10)]
-    assert len(run.losses) == 300 and run.losses.shape == (300,)
-    X, y = run.data
-    assert np.array_equal(run.watched[300], score(run.model, X, y))
-    assert np.array_equal(X, spiral(1)[0]) and np.array_equal(y, spiral(1)[1])
+def test_a_run_is_scored_where_it_was_kept():
+    """On its own points, or on others."""
+    run, others = train(SGD, steps=30, keep=[4]), spiral(9)
+    for data in None, others:
+        wanted = score(MLP(*run.kept[4]), *(data or run.data))
+        assert np.array_equal(run.at(4, data), wanted)
+    assert not np.array_equal(run.at(4), run.at(4, others))
 
 
 def test_final_is_a_median():
-    """Of what was watched in the last 200 steps, and nothing earlier."""
-    seen = {100: (99.0, 0.0), 210: (1.0, 0.5), 300: (2.0, 0.7), 400: (9.0, 0.6)}
-    assert np.array_equal(Run(None, (), np.zeros(400), seen).final(), [2.0, 0.6])
-    seen = {200: (99.0, 0.0), 201: (5.0, 0.5)}
-    assert np.array_equal(Run(None, (), np.zeros(400), seen).final(), [5.0, 0.5])
+    """Of every tenth of the last 200 steps, and nothing else, whatever else was kept."""
+    run = train(RMSProp, steps=230, keep=[31, 40, 229])
+    steps = range(40, 231, 10)
+    assert np.array_equal(run.final(), np.median([run.at(step) for step in steps], axis=0))
+    others = spiral(9)
+    assert np.array_equal(run.final(others), np.median([run.at(step, others) for step in steps], axis=0))
+    for steps in 1, 2, 3:
+        run = train(SGD, steps=steps)
+        assert np.array_equal(run.final(), run.at(steps))
 
 
-@pytest.mark.parametrize("watch, seen", [
-    ({3}, [3]), ([3], [3]), (np.array([1, 2]), [1, 2]), (range(1, 4), [1, 2, 3]), ((), [])], ids=str)
-def test_any_steps_can_be_watched(watch, seen):
+@pytest.mark.parametrize("keep", [{3}, [3], np.array([3]), range(3, 4)], ids=str)
+def test_any_steps_can_be_kept(keep):
     """A set, a list, an array; a number alone is refused at once."""
-    assert sorted(train(SGD, steps=205, watch=watch).watched) == sorted([*seen, *range(15, 206, 10)])
+    assert sorted(train(SGD, steps=205, keep=keep).kept) == [0, 3, *range(15, 206, 10)]
     with pytest.raises(TypeError, match="int"):
-        train(SGD, steps=205, watch=3)
+        train(SGD, steps=205, keep=3)
 
 
-@pytest.mark.parametrize("seeds, steps", [([], 1), (np.zeros((2, 0), int), 1), (1, 0), (1, -1)], ids=str)
-def test_no_seed_or_no_step(seeds, steps):
+@pytest.mark.parametrize("steps", [0, -1])
+def test_no_step(steps):
     """Nothing to train is refused, with what came."""
-    with pytest.raises(ValueError, match="no seed in .* or no step in"):
-        train(SGD, seeds, steps=steps)
+    with pytest.raises(ValueError, match=f"at least one step, not {steps}"):
+        train(SGD, steps=steps)
 
 
 @pytest.mark.parametrize("size", [1, 100, 1000])
 def test_data_of_any_size(size):
     """Batches are drawn from all points there are."""
-    def data(seed):
+    def make_data(seed):
         y = np.arange(size)[:, None] % 2.0
         return np.random.default_rng(seed).standard_normal((size, 2)) + 3 * y, y
-    run = train(Adam, [1, 2], steps=100, data=data)
-    assert run.data[0].shape == (2, size, 2) and run.final().shape == (2, 2)
-    assert (run.final()[1] > 0.9).all()
+    run = train(Adam, steps=100, make_data=make_data)
+    assert run.data[0].shape == (size, 2) and run.final()[1] > 0.9
+
+
+def test_scale_multiplies_the_loss():
+    """Twice the loss at half the rate is the same walk for SGD."""
+    one, two = train(SGD, steps=20, lr=0.5), train(SGD, steps=20, lr=0.25, scale=2.0)
+    assert all(map(np.array_equal, one.kept[20], two.kept[20]))
 
 
 def test_labels_that_are_no_column():
     """Refused with the shapes."""
     with pytest.raises(ValueError, match=r"\(32, 1\) but labels of shape \(32,\)"):
-        train(SGD, steps=1, data=lambda seed: (spiral(seed)[0], spiral(seed)[1].ravel()))
+        train(SGD, steps=1, make_data=lambda seed: (spiral(seed)[0], spiral(seed)[1].ravel()))
 
 
 def test_two_runs_are_identical():
@@ -253,7 +243,7 @@ def test_before_a_long_run():
     assert np.log(2) * 0.9 < score(MLP(*weights()), *spiral())[0] < np.log(2) * 1.3
     four = [a[[40, 120, 190, 270]] for a in spiral()]
     assert len({tuple(x) for x in four[0]}) == 4 and four[1].sum() == 2
-    loss, right = train(Adam, steps=200, data=lambda seed: four).final()
+    loss, right = train(Adam, steps=200, make_data=lambda seed: four).final()
     assert loss < 1e-6 and right == 1
 
 
@@ -265,6 +255,50 @@ def test_the_table(runs):
     assert abs(final["SGD"][0] - final["Momentum"][0]) < 0.036
     for name, loss in ("SGD", 0.59), ("Momentum", 0.60), ("RMSProp", 0.038), ("Adam", 0.02):
         assert abs(final[name][0] - loss) < 0.02, name
+
+
+@pytest.mark.parametrize("seed", [1000, 1001, 1002])
+def test_fresh_points_are_no_harder(runs, seed):
+    """Another draw of the noise costs at most three points in a hundred."""
+    for run in runs.values():
+        assert abs(run.final()[1] - run.final(spiral(seed))[1]) < 0.03
+
+
+def test_pytorchs_momentum_is_ours_at_ten_times_the_rate():
+    """All 2000 steps of it."""
+    assert furthest(train(Momentum, lr=1.0), train(SummedMomentum, lr=0.1)) < 1e-9
+
+
+def test_adam_does_not_see_a_scale():
+    """A loss times 1024, a power of 2, is the same walk to the last bit once eps is no part of it."""
+    for steps in 20, 200:
+        one, other = (train(Adam, steps=steps, eps=1e-30, scale=scale) for scale in (1.0, 1024.0))
+        assert furthest(one, other) == 0
+
+
+def test_the_correction():
+    """First steps of lr sqrt(257) and 3.16 times that; each loss is that of the run."""
+    (one, on), (three, off) = first_200(True), first_200(False)
+    assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and abs(three / one - np.sqrt(10)) < 0.02
+    assert len(on) == len(off) == 200
+    for t, a, b in (1, .8646, 2.1592), (10, .6902, .8569), (50, .5000, .4375), (200, .1305, .3109):
+        assert abs(on[t - 1] - a) < 1e-4 and abs(off[t - 1] - b) < 1e-4
+
+
+def test_the_landscape_is_the_logit_at_each_place():
+    """At the places of the plane, row by row."""
+    found = landscape(weights(3))
+    side = np.linspace(-2.4, 2.4, 80)
+    assert found.shape == (80, 80)
+    for i, j in (0, 0), (3, 70), (79, 5):
+        np.testing.assert_allclose(found[i, j], MLP(*weights(3))([[side[j], side[i]]]).data[0, 0], rtol=1e-9)
+
+
+def test_smoothing_divides_by_the_weight():
+    """Constant losses stay as they are; a step is followed by a share of 1 - beta^k."""
+    np.testing.assert_allclose(smoothed([3.0] * 50), 3.0, rtol=1e-12)
+    later = smoothed([0.0] * 500 + [1.0] * 10, beta=0.9)[500:]
+    np.testing.assert_allclose(later, 1 - 0.9 ** np.arange(1, 11), rtol=1e-9)
 
 
 def test_all_start_from_the_same_loss(runs):
@@ -279,19 +313,3 @@ def test_the_spike(runs):
     after = train(RMSProp, steps=1).model.params
     length = np.sqrt(sum(((p.data - q) ** 2).sum() for p, q in zip(after, start)))
     assert 9.9 < length / (0.1 * np.sqrt(257)) <= 10
-
-
-def test_the_correction():
-    """First steps of lr sqrt(257) and 3.16 times that, losses as published."""
-    (one, on), (three, off) = corrected(True), corrected(False)
-    assert abs(one - 0.1 * np.sqrt(257)) < 5e-4 and abs(three / one - np.sqrt(10)) < 0.02
-    assert len(on.losses) == len(off.losses) == 200
-    for t, a, b in (1, .8646, 2.1592), (10, .6902, .8569), (50, .5000, .4375), (200, .1305, .3109):
-        assert abs(on.watched[t][0] - a) < 1e-4 and abs(off.watched[t][0] - b) < 1e-4
-
-
-def test_several_seeds_at_once():
-    """What is watched has an axis for them."""
-    for on in True, False:
-        run = train(Adam, [1, 2], steps=60, watch=(50,), bias_correction=on)
-        assert run.watched[50].shape == (2, 2) and run.losses.shape == (60,)

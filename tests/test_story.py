@@ -15,10 +15,11 @@ LINES = SOURCE.splitlines()
 TREE = ast.parse(SOURCE)
 CELLS = re.split(r"(?m)^(?=# %%)", SOURCE)[1:]
 NAMES = list(anatomy.CHAPTERS)
-FLOOR = 0.55                    # prose to code, at least
+FLOOR = 0.9                     # prose to code in the first part, at least
 
-ENGINE = {"value", "Tensor", "starting_cotangent", "unbroadcast", "elementwise", "divide",
-          "power", "times", "matmul", "sum_", "mean", "moved"}
+ENGINE = {"value", "Tensor", "starting_cotangent", "backward", "unbroadcast", "elementwise", "relu_rule", "binary",
+          "along_divisor", "along_base", "along_exponent", "exchanged", "times", "lend", "matmul", "sum_", "mean",
+          "reshape", "transpose", "pick", "each"}
 
 
 def docstrings(tree):
@@ -159,7 +160,7 @@ def test_no_definition_reads_a_demos_name():
     source = ast.unparse(bare)
     table = symtable.symtable(source, "anatomy.py", "exec")
     assert set(references(table)) - bound(source) - KNOWN == set()
-    leaky = source + "\ndef f(): return never_bound\nif __name__ == '__main__':\n    never_bound = 1\n"
+    leaky = source + "\ndef f(): return never_bound\nif wanted('x'):\n    never_bound = 1\n"
     demo_gone = ast.unparse(ast.Module([n for n in ast.parse(leaky).body if not is_demo(n)], []))
     assert "never_bound" in set(references(symtable.symtable(demo_gone, "", "exec"))) - bound(demo_gone)
 
@@ -182,7 +183,9 @@ def stored(nodes):
 
 def test_no_demonstration_takes_a_name_of_the_engine():
     """Run such a cell twice, and 2 ** x would be dead."""
-    defined = {node.name for node in TREE.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    told = [node for node in TREE.body if not is_demo(node)]
+    defined = {node.name for node in told if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    defined |= stored(target for node in told if isinstance(node, ast.Assign) for target in node.targets)
     assert len(defined) > 60 and stored(node for node in TREE.body if is_demo(node)) & defined == set()
     taken = ast.parse("for power in 2, 4: print(power)\nwith open(x) as judge: pass\n(mean := 3)")
     assert stored(taken.body) & defined == {"power", "judge", "mean"}
@@ -196,7 +199,6 @@ def test_drawing_functions_never_compute():
     for name, f in defined.items():
         text = ast.get_docstring(f) or ""
         assert len(text) > 60 and text.endswith("."), name
-        assert lines_of(f) <= 15, (name, lines_of(f))
 
 
 def test_public_words_have_docstrings():
@@ -239,7 +241,9 @@ def test_drawing_is_a_small_part():
 
 def test_prose_to_code():
     """It is a book."""
-    assert len(PROSE) >= FLOOR * len(CODE), len(PROSE) / len(CODE)
+    end = SOURCE[:SOURCE.index("# ## 8.")].count("\n")
+    prose, code = (sum(n <= end for n in lines) for lines in (PROSE, CODE))
+    assert prose >= FLOOR * code, prose / code
 
 
 # Voice
