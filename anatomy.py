@@ -585,7 +585,7 @@ if wanted("engine"):
     L = y + s
     in_order = pass_on([L, s, y, x])
     too_early = pass_on([L, y, s, x])
-    print(f"\nslope of y + y * y with y = x * x at 3: {in_order[x]:.0f}, "
+    print(f"\nslope of y + y * y with y = x * x at 3: {in_order[x]:.0f},"
           f"\nwith y taken too early: {too_early[x]:.0f}")
     assert in_order[x] == (1 + 18) * 6 == 114
     assert too_early[x] == 1 * 6
@@ -1188,13 +1188,12 @@ if wanted("unbroadcast"):
 # them.
 # A rule of calculus is then one short expression.
 # We have rules for + and *.
-# A network wants a dozen words.
+# A network wants fifteen more words.
 # %% [markdown]
 # ## 4. The vocabulary, and a loss that survives
 #
 # A new word is a value and a rule for each operand.
-# We need some fifteen of them, from exp to the matrix product, and derive each
-# rule.
+# We derive the rules of fifteen words, from exp to the matrix product.
 # In the end we put some of them together into a loss.
 #
 # We begin with the words that act on each entry of an array by itself.
@@ -1211,7 +1210,7 @@ if wanted("unbroadcast"):
 # At x = 0 it is 1, and at x = 1 it is 2.72.
 #
 # The word **log** is out = log(x), and undoes exp: x = e^out.
-# When out moves by k, x moves by x k.
+# By the rule of exp, x moves x times as far as out does.
 # So when x moves by h, out moves by h / x.
 # The slope is 1 / x.
 # At x = 1 it is 1, and at x = 2 it is 0.5.
@@ -1641,8 +1640,8 @@ if wanted("rules"):
 # Where y = 0 there is nothing to subtract.
 # Where y = 1 and z = 40, the first two terms are equal, and their difference
 # is exactly 0.
-# The small third term remains, and numpy's `log1p(t)` is log(1 + t) without
-# the rounding of 1 + t.
+# The small third term remains, and numpy's `log1p` finds the logarithm of a
+# sum with 1 without rounding the sum.
 #
 # What are its slopes?
 # Along y it can be read off: -z.
@@ -2615,12 +2614,12 @@ if wanted("optimizers"):
     lr = (2 / 11) ** 2
     plain = bowl_path(SGD, 1000, lr=2 / 101)
     averaged = bowl_path(Momentum, 1000, lr=lr / (1 - mu), beta=mu)
-    n, k = steps_to_arrive(plain), steps_to_arrive(averaged)
+    slow, fast = steps_to_arrive(plain), steps_to_arrive(averaged)
     print("\nsteps to come a million times closer to the bottom: "
-          f"SGD {n}, Momentum {k}")
+          f"SGD {slow}, Momentum {fast}")
     assert abs(lr / (1 - mu) - 0.1) < 1e-12
-    assert n == 691
-    assert k < n / 7
+    assert slow == 691
+    assert fast < slow / 7
     gentle = np.linspace(-0.3, 1.4, 86)
     steep = np.linspace(-4, 4, 161)
     # The root of the bowl has contours that are evenly spaced.
@@ -3249,7 +3248,7 @@ if wanted("spiral"):
 #     nudge          a slope from two values; slow, and good to nine digits
 #     engine         values remember rules; one pass backward, newest first
 #     unbroadcast    what was copied forward is summed backward
-#     rules          a dozen words and their slopes; a loss that keeps digits
+#     rules          fifteen words and their slopes; a loss that keeps digits
 #     gradcheck      each slope against a nudge, and what to think of a verdict
 #     optimizers     one average, four directions; how long first steps are
 #     spiral         the loop in which all of it works together
