@@ -416,6 +416,8 @@ if wanted("nudge"):
 # When numpy's array stands on the left, `__array_ufunc__ = None` makes numpy
 # leave the sum to us; otherwise it would add the Tensor to each entry
 # separately, and make an array of many Tensors.
+# Functions such as `np.dot` would do the same; they ask `__array__` first,
+# which refuses.
 # Two Tensors are equal only if they are the same object, so a Tensor can be
 # the key of a dictionary.
 # %%
@@ -476,6 +478,9 @@ class Tensor:
 
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("numpy cannot take a Tensor: use @, or its .data")
 
     @property
     def shape(self):
@@ -688,8 +693,9 @@ def backward(self, seed=None):
         g = ledger.pop(node)
         for operand, shape, rule in node.edges:
             report = rule(g)
-            # What was copied forward is summed backward (chapter 3).
-            if report.shape != shape:
+            # What was copied forward is summed backward, and what is complex
+            # becomes real (chapter 3).
+            if report.shape != shape or report.dtype.kind == "c":
                 report = unbroadcast(report, shape)
             # A later report is added, and the first one makes the operand
             # wait for its turn, unless it is a leaf.
@@ -1183,6 +1189,13 @@ if wanted("unbroadcast"):
 if wanted("unbroadcast"):
     g = np.array([1 + 2j, 3 - 1j])
     assert abs(unbroadcast(g, ()) - 4) < 1e-12
+    # In `backward` it happens after each rule. At the end it would be too
+    # late, since (1 + i)^2 = 2i has no real part.
+    x = Tensor(2.0)
+    y = Tensor(x.data, (x, lambda g: g * (1 + 1j)))
+    z = Tensor(y.data, (y, lambda g: g * (1 + 1j)))
+    z.backward()
+    assert x.grad == 1
 # %% [markdown]
 # With shapes settled once, in one place, the rules do not have to think of
 # them.
@@ -2343,7 +2356,8 @@ class Optimizer:
             p.grad = None
 
     def step(self):
-        """Move what has a gradient. A step that is refused changes nothing."""
+        """Move what has a gradient. A grad of another shape is refused, and
+        then nothing has moved."""
         # All gradients are looked at before the first parameter moves.
         for p in self.params:
             if p.grad is not None and floats(p.grad).shape != p.data.shape:

@@ -21,7 +21,7 @@ import numpy
 from conftest import ROOT, SCRIPT, surroundings
 
 CHAPTERS = "nudge engine unbroadcast rules gradcheck optimizers spiral".split()
-OLDEST = {"3.10": ["numpy==1.26.*", "matplotlib==3.8.*"]}
+OLDEST = {"3.10": ["numpy==1.26.*", "matplotlib==3.8.*", "pyparsing==3.1.*"]}
 CORES = "Prescott Nehalem Sandybridge Haswell Zen SkylakeX Cooperlake SapphireRapids ARMV8 NEOVERSEN1 NEOVERSEV1"
 MODULES = "import numpy, matplotlib as m; print('numpy', numpy.__version__, 'matplotlib', m.__version__)"
 # Multiply, then say which kernel did it; one that this processor has not dies of it.

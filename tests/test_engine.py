@@ -55,6 +55,15 @@ def test_not_real_numbers(use, data):
         use(data)
 
 
+@pytest.mark.parametrize("use", [
+    np.asarray, np.zeros_like, lambda x: np.dot(np.eye(2), x), np.eye(2).dot, lambda x: np.stack([x, x]),
+    lambda x: np.where([True, False], x, 0.0), lambda x: np.array([x, x]), lambda x: Tensor([x, x])])
+def test_numpy_makes_no_array_of_tensors(use):
+    """A function of numpy would lose the edges, and compute with the Tensor entry by entry."""
+    with pytest.raises(TypeError, match="numpy cannot take a Tensor"):
+        use(Tensor([1.0, 2.0]))
+
+
 @pytest.mark.parametrize("use", [Tensor, lambda x: Tensor(1.0) * x])
 @pytest.mark.parametrize("data", [[1, [2]], [[1, 2], [3]], 10 ** 400, [10 ** 400]])
 def test_ragged_or_beyond_float64(use, data):

@@ -4,7 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from anatomy import Tensor, adjoint_gaps, broadcast_pairs, unbroadcast
+from anatomy import Tensor, adjoint_gaps, broadcast_pairs, numerical_grad, unbroadcast
 from judges import agrees, complex_step, numbers, same, slopes
 
 PAIRS = broadcast_pairs()
@@ -77,6 +77,20 @@ def test_a_complex_cotangent_keeps_its_real_part():
     assert unbroadcast([1 + 2j, 3 - 1j], ()) == 4
     kept = unbroadcast(np.array([[1 + 2j, 3 - 1j]]), (1, 2))
     assert kept.dtype == float and np.array_equal(kept, [[1, 3]])
+
+
+def test_every_report_is_made_real():
+    """The power spectrum of a power spectrum, whose rules pass through complex numbers."""
+    def powers(x):
+        F = np.fft.fft(x.data)
+        return Tensor(abs(F) ** 2, (x, lambda g: len(F) * np.fft.ifft(2 * g * F)))
+    x = Tensor([1.0, 2.0, 4.0])
+    powers(powers(x) * 0.01).backward([1, -2, 3])
+
+    def plainly(x):
+        spectrum = abs(np.fft.fft(abs(np.fft.fft(x)) ** 2 * 0.01)) ** 2
+        return (spectrum * [1, -2, 3]).sum()
+    assert np.allclose(x.grad, numerical_grad(plainly, x.data), rtol=1e-8)
 
 
 @pytest.mark.parametrize("came, shape", [
