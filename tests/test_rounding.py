@@ -76,10 +76,10 @@ FAULTS = {
     "a loss that cancels": ("rules", "np.maximum(z, 0.0) - y * z + np.log1p(small)", "softplus(z) - y * z", "loss.data - tiny"),
     "a slope that cancels": ("rules", "np.where(z > 0, above, below)", "logistic(z) - y", "point.grad"),
     "a seed on a line of the grid": ("race", "loss, accuracy = race()",
-                                     "loss, accuracy = np.ones((4, 7, 10)), np.full((4, 7, 10), 0.95)", "room >"),
+                                     "loss, accuracy = np.ones((4, 7, 10)), np.full((4, 7, 10), 0.95)", "room("),
     "a seed near a line of the grid": ("race", "loss, accuracy = race()",
                                        "loss, accuracy = np.ones((4, 7, 10)), np.full((4, 7, 10), 0.95 + 1 / 300)",
-                                       "room >")}
+                                       "room(")}
 
 
 @pytest.mark.parametrize("name", FAULTS)
