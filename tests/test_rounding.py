@@ -14,18 +14,20 @@ def test_the_quick_chapters_on_other_processors():
 
 
 FRAGILE = {
-    "a power": "assert (10.0 ** -np.arange(1, 9))[4] == 1e-5",
-    "a digit too many": "print(np.exp(np.linspace(0, 1, 5)))\nprint(np.exp(np.linspace(0, 1, 5))[1].hex())",
-    "the order of a sum": "assert np.linspace(0.1, 0.9, 9).sum() == 4.5 and (np.ones((2, 3)) / 3 @ np.ones(3))[0] == 1",
-    "a near tie": "x = np.full(50, 0.3)\nx[7] = np.nextafter(0.3, 1)\nassert np.sin(x).argmax() == 7 and np.log(x).argmax() == 7"}
+    "a power": "[y.hex() for y in 10.0 ** -np.arange(1, 9)]",
+    "a digit too many": "[y.hex() for y in np.exp(np.linspace(0, 1, 5))]",
+    "the order of a sum": "np.linspace(0.1, 0.9, 9).sum() == 4.5 and (np.ones((2, 3)) / 3 @ np.ones(3))[0] == 1",
+    "a near tie": "np.sin(x).argmax() == 7 and np.log(x).argmax() == 7"}
 
 
-@pytest.mark.parametrize("name", FRAGILE)
-def test_what_does_not_travel_is_found(name, tmp_path):
-    """The check is shown what it has to find."""
+def test_what_does_not_travel_is_found(tmp_path):
+    """The check is shown what it has to find, and tells it of half the processors or more."""
     script = tmp_path / "fragile.py"
-    script.write_text(f"import numpy as np\n{FRAGILE[name]}\n")
-    assert len(differences(4, 4, [], script)) >= 2
+    lines = ["import numpy as np", "x = np.full(50, 0.3)", "x[7] = np.nextafter(0.3, 1)"]
+    script.write_text("\n".join(lines + [f"print({name!r}, {text})" for name, text in FRAGILE.items()]))
+    found = differences(4, 4, [], script)
+    for name in FRAGILE:
+        assert sum(f"+{name}" in text for text in found) >= 2, name
 
 
 def test_what_travels_is_left_alone(tmp_path):
@@ -36,7 +38,7 @@ def test_what_travels_is_left_alone(tmp_path):
         "print([y.hex() for y in (x + 0.3) * x / 0.7 - np.sqrt(x)], (x ** 2 == x * x).all())\n"
         "print(np.arange(9).sum(), np.ones((3, 3)) @ np.ones(3), np.exp(-1e-20), np.log(np.ones(2)), np.sin(0.0))\n"
         "print(f'{np.exp(1.0):.6f} {x.mean():.6f}', np.exp(-np.inf), np.array([3.0, 4.0]) ** 2)\n")
-    assert differences(6, 4, [], script) == []
+    assert differences(3, 4, [], script) == []
 
 
 def test_moved_by_at_most_so_many_ulps_and_always_the_same_way():
