@@ -1942,12 +1942,13 @@ if wanted("gradcheck"):
 #
 # A Row says of one parameter its shape, the largest difference, the largest
 # relative error, and a verdict in words.
+# It keeps the slopes as well, by backward and nudged.
 # A Report has a Row for each parameter, and counts as true if all verdicts are
 # ok.
 # %%
 from collections import namedtuple
 
-Row = namedtuple("Row", "shape absolute relative verdict")
+Row = namedtuple("Row", "shape absolute relative verdict found nudged")
 
 class Report:
     """What gradcheck found: a Row for each parameter. True if all are ok."""
@@ -1971,18 +1972,18 @@ class Report:
         return "\n".join(lines)
 
 def judge(found, nudged, noise, tol):
-    """The Row of one parameter: slopes by backward against nudged ones."""
+    """(largest difference, relative error, verdict) of one parameter."""
     if found is None:
-        return Row(nudged.shape, np.nan, np.nan, "not reached by backward")
+        return np.nan, np.nan, "not reached by backward"
     gap = abs(found - nudged)
     size = np.maximum(abs(found), abs(nudged))
     floor = noise / tol
     # For a slope that is nan, size > floor is False.
     if not np.any(size > floor):
-        return Row(nudged.shape, np.nan, np.nan, "no slope that can be judged")
+        return np.nan, np.nan, "no slope that can be judged"
     relative = np.max(gap / np.maximum(size, floor))
     verdict = "ok" if relative <= tol else "WRONG"
-    return Row(nudged.shape, gap.max(), relative, verdict)
+    return gap.max(), relative, verdict
 # %% [markdown]
 # The rest is housekeeping.
 # The function `ask` puts the question to `backward`, after it has made sure
@@ -2042,7 +2043,9 @@ def rows_of(f, params, h, tol):
         halved = numerical_grad(answer, start, h / 2)
         p.data = start
         noise = 2 * abs(nudged - halved) + 5 * r
-        rows.append(judge(slopes, nudged, noise, tol))
+        absolute, relative, verdict = judge(slopes, nudged, noise, tol)
+        rows.append(Row(start.shape, absolute, relative, verdict, slopes,
+                        nudged))
     return rows
 
 def gradcheck(f, params, h=1e-5, tol=1e-4):

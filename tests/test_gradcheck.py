@@ -405,7 +405,7 @@ def test_the_report_is_a_table():
                                           (["ok", "WRONG"], False), (["not reached by backward", "ok"], False)])
 def test_ok_is_all_of_them(verdicts, ok):
     """Every verdict is ok, and there is at least one."""
-    report = Report([Row((1,), 0.0, 0.0, verdict) for verdict in verdicts])
+    report = Report([Row((1,), 0.0, 0.0, verdict, None, None) for verdict in verdicts])
     assert report.ok is ok and bool(report) is ok
     assert str(report).count("WRONG") == verdicts.count("WRONG")
 
@@ -416,15 +416,22 @@ def test_ok_is_all_of_them(verdicts, ok):
     (np.nan, 0.0, np.nan, "no slope that can be judged")])
 def test_the_verdict_on_one_slope(gap, noise, relative, verdict):
     """A slope of 1 and one that is off by gap, beside a nudge with that noise and tol = 1e-4."""
-    row = judge(np.array([1.0 + gap]), np.array([1.0]), np.array([noise]), 1e-4)
-    assert row.verdict == verdict and row.shape == (1,)
-    np.testing.assert_allclose(row.relative, relative, rtol=1e-3)
+    _, found, said = judge(np.array([1.0 + gap]), np.array([1.0]), np.array([noise]), 1e-4)
+    assert said == verdict
+    np.testing.assert_allclose(found, relative, rtol=1e-3)
 
 
 def test_on_the_line():
     """An error of tol passes, and a slope as large as its floor is not above it."""
-    assert judge(np.array([2.0]), np.array([1.0]), np.array([0.0]), 0.5).verdict == "ok"
-    assert "judged" in judge(np.array([1.0]), np.array([1.0]), np.array([0.5]), 0.5).verdict
+    assert judge(np.array([2.0]), np.array([1.0]), np.array([0.0]), 0.5)[2] == "ok"
+    assert "judged" in judge(np.array([1.0]), np.array([1.0]), np.array([0.5]), 0.5)[2]
+
+
+def test_a_row_keeps_both_slopes():
+    [row] = gradcheck(lambda w: (w ** 3).sum(), [Tensor([1.0, 2.0])]).rows
+    same(row.found, [3, 12])
+    same(row.nudged, [3, 12], rtol=1e-8)
+    assert abs(row.absolute - abs(row.found - row.nudged).max()) == 0
 
 
 def test_the_seed_is_uneven():
