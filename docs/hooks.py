@@ -127,11 +127,13 @@ def undress(page_html):
         area.attrs = {"class": "outputs"}
     for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
         code = re.sub("<.*?>", "", put_back(part.get_text()))
-        names = re.findall(r"(?m)^(?:def|class) (\w+)", code) or ["open to read"]
-        kind = ("Drawing" if names[0].startswith("draw") else "Answers" if not part.code else
-                "With solutions" if names[0] == "Exercises" else "Plumbing")
+        names = re.findall(r"(?m)^(?:def|class) (\w+)", code)
+        chapter = part.find_previous(["h1", "h2"]).get_text()
+        kind = ("Answers" if not part.code else "Plumbing" if not names else
+                "Drawing" if names[0].startswith("draw") else "With solutions" if "Exercises" in chapter else
+                "Solutions" if "Answers" in chapter else "Plumbing")
         part.wrap(soup.new_tag("details", attrs={"class": "fold"})).insert(
-            0, soup.new_tag("summary", string=f"{kind}: {', '.join(names)}"))
+            0, soup.new_tag("summary", string=f"{kind}: {', '.join(names) or 'open to read'}"))
     for box in soup.select(BOXES):                          # flat, so that search files it by heading
         box.unwrap()
     soup.h1.insert_after(BeautifulSoup(LINK, "html.parser"))
