@@ -29,7 +29,7 @@ matrix: $(ALL)    ## tell and test it under every Python and kernel there is
 	$(PY) tests/matrix.py
 rounding: $(ALL)  ## tell it on processors that round differently
 	$(PY) tests/rounding.py all
-peers: $(PEERS)   ## hold every operation against HIPS autograd and PyTorch
+peers: $(PEERS)   ## hold every operation, and examine, against other engines
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 clean:            ## remove what make and the tests made, but not docs/generated
 	rm -rf .venv .cache site .pytest_cache __pycache__ tests/__pycache__ docs/__pycache__
@@ -47,7 +47,7 @@ $(ALL): docs/requirements.txt $(RUN)
 	touch $@
 $(PEERS): Makefile
 	$(PYTHON) -m venv .cache/peers
-	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd "$(TORCH)"
+	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd micrograd mygrad "$(TORCH)"
 	touch $@
 
 .PHONY: help run test figures docs serve publish bench matrix rounding peers clean

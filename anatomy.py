@@ -3581,19 +3581,23 @@ if wanted("race"):
 # While a fault is *planted*, Python finds this function where it looks for
 # `__mul__`.
 # (For 3 * a it looks for `__rmul__`, which keeps the true product.)
-# The first argument of every fault is the true function, `ours`, since most of
-# them need it.
+# The first argument of every fault is the true function, `ours`, since about
+# half of them need it.
 #
 # The function `replaced` puts one function in the place of another, for the
 # length of a `with` block.
+# What it replaces is a method of a class, as `__mul__` of Tensor, or a
+# function of this file, as `unbroadcast`.
+# The argument `home` is the class, or None for this file, and `place` is the
+# name.
 # The decorator `@contextmanager` makes it fit for `with`.
 # What stands before `yield` happens when the block begins.
 # What stands behind `finally` happens when the block ends, even if it ends by
 # an error.
-# What is replaced is the method `place` of a class, `home`, or the function
-# `place` of this file, and then home is None.
+#
 # Python keeps the names of a file in a dictionary, which `globals()` returns,
 # and those of a class in another, which `vars(home)` returns.
+# The first may be written into; for the second there is `setattr`.
 # %%
 import textwrap
 from collections import Counter
@@ -3650,8 +3654,9 @@ def planted(name):
 # %% [markdown]
 # ### Faults of the program
 #
-# The first two faults leave every slope right.
-# It is the program around the engine that is wrong.
+# The first two faults leave the engine alone, and each slope that it finds is
+# right.
+# It is the program around it that is wrong.
 #
 # In the first, the labels have the shape (N,) and the logits (N, 1).
 # Numpy stretches both to (N, N), so each logit meets the label of each point.
@@ -3678,8 +3683,11 @@ def grads_never_cleared(ours, optimizer):
 #
 # The last three do sum.
 # But one transposes g first, and sums along the wrong axis where the lengths
-# allow it.
-# One leaves out the axes of length 1, and one loses them.
+# allow it, and raises an error where they do not.
+# One sums the added axes only, so that an operand of shape (1, 3) hears all of
+# g.
+# And one sums axes of length 1 and then drops them: an operand of shape (1, 3)
+# hears 5 7 9 in the shape (3,).
 # Numpy's `resize` takes as many entries as the shape has room for, and
 # `squeeze` drops all axes of length 1.
 # %%
@@ -3791,7 +3799,8 @@ if wanted("trial"):
 # %% [markdown]
 # ### Faults in the order
 #
-# The last six are about the way of the reports.
+# The last six are about the order of the reports, and about reports that are
+# lost.
 # Most engines have the loop of chapter 2's function `pass_on`: a list of the
 # nodes is made first, and then each of them passes on what it has by then.
 # With a good list this is as right as our queue.
@@ -3829,7 +3838,9 @@ def breadth(root):
 # The first two faults lose a report, and the other four have a bad list.
 # In the program of chapter 2, y = x * x, s = y * y and L = y + s, the list of
 # `breadth_first` is L, y, s, x: there y is taken too early.
-# The last one, `every_path`, takes y three times.
+# The last one, `every_path`, has the list L, y, s, x, x, y, y and then x four
+# times.
+# It takes y three times.
 # The recursion of chapter 2 did that too, and was right, since it passed on
 # each report by itself.
 # Here the sum so far is passed on each time, and what is in it travels again.
@@ -3859,7 +3870,7 @@ def forward_order(ours, root, seed=None):
 
 # %% [markdown]
 # Here are three more lists.
-# Each of them is right for some programs.
+# Chapter 10 has a program for which the second of them is right.
 # %%
 @fault("order", Tensor, "backward")
 def random_order(ours, root, seed=None):
@@ -3909,15 +3920,15 @@ def network():
     X, y = spiral()
     points, labels = X[::25], y[::25]
 
-    # The arguments are the parameters of the model, which gradcheck nudges in
-    # place, so the model sees the nudge.
+    # The arguments are the model's own parameters. A nudge puts a new array
+    # into their data, so the model sees it.
     def loss(W1, b1, W2, b2):
         return patched_bce(model(points), labels).mean()
 
     return loss, model.params
 
 def patched_mean(ours, z, y):
-    """To stand in for bce_with_logits, of which it needs nothing."""
+    """To stand in for bce_with_logits, which is `ours` here, and not used."""
     return patched_bce(z, y).mean()
 
 def trained(optimizer, lr=0.1):
@@ -3935,7 +3946,8 @@ def network_passes():
     return gradcheck(*network()).ok
 
 def identity_holds():
-    # By its name, as the default of adjoint_gaps remembers the true function.
+    # The default of adjoint_gaps was fixed when it was defined, and is the
+    # true function. This is the one that is there now.
     return adjoint_gaps(unbroadcast).max() < 1e-12
 
 def adam_trains():
@@ -3966,11 +3978,11 @@ SINGLES = {"-x":              lambda x: -x,
            "sigmoid":         lambda x: x.sigmoid(),
            "relu":            lambda x: x.relu(),
            "sum":             lambda x: x.sum(),
-           "sum, axis":       lambda x: x.sum(axis=0),
-           "sum, keepdims":   lambda x: x.sum(axis=1, keepdims=True),
+           "sum, axis":       lambda x: x.sum(axis=1),
+           "sum, keepdims":   lambda x: x.sum(axis=0, keepdims=True),
            "mean":            lambda x: x.mean(),
-           "mean, axis":      lambda x: x.mean(axis=0),
-           "mean, keepdims":  lambda x: x.mean(axis=1, keepdims=True),
+           "mean, axis":      lambda x: x.mean(axis=1),
+           "mean, keepdims":  lambda x: x.mean(axis=0, keepdims=True),
            "x.T":             lambda x: x.T,
            "transpose":       lambda x: x.transpose(),
            "reshape, slice":  lambda x: x.reshape(-1)[:3],
@@ -3993,6 +4005,8 @@ SINGLES = {"-x":              lambda x: -x,
 # The relu needs numbers on both sides of its kink, so it comes once more, for
 # x - 1.
 # And @ gets a vector, the first line of x.
+# Words with one operand are subtracted, so that cotangents below 0 arrive at
+# them, too.
 # %%
 def uneven(shape, start=0):
     """Numbers between 0.5 and 1.5, all different, in this shape."""
@@ -4012,7 +4026,7 @@ def cover(a, row, column):
         for u, v in pairs:
             y = y + word(u, v)
     for word in SINGLES.values():
-        y = y + word(x)
+        y = y - word(x)
     y = y + (x - 1).relu() + x @ x[0]
     return y + x * x
 
@@ -4035,10 +4049,11 @@ CHECKS = {"shapes": shapes_fit, "adjoint": identity_holds,
 #
 # ### The trial
 #
-# A check says one of three things about a program.
-# It *passes* the program, and if there was a fault, it has slipped through.
-# The fault is *caught*.
-# Or the program *raises* an error before there is a verdict.
+# There are three verdicts:
+#
+#     passes    the check finds nothing wrong; a fault has slipped through
+#     caught    the check says that something is wrong
+#     raises    the program stops with an error, so nobody overlooks it
 # %%
 def verdict(check):
     """What a check says of the program: "passes", "caught" or "raises"."""
@@ -4118,6 +4133,7 @@ if wanted("trial"):
 #
 # The check *shapes* sees wrong shapes, and no wrong number.
 # Seventeen faults slip through it.
+# The other six change a shape, or raise an error over one.
 #
 # The check *adjoint* sees `unbroadcast`, and nothing else.
 # It does not even see a sum that is left out.
@@ -4210,10 +4226,10 @@ if wanted("trial"):
 # Then `gradcheck` does the rest.
 # It nudges the numbers, and the other engine goes forward with them.
 #
-# We have to be told how the other engine's tensors are made, and where their
-# slopes are found.
-# The function `make` turns an array into a tensor, and `slope` returns the
-# gradient of a tensor after a pass.
+# Three things have to be known of the other engine.
+# The function `make` turns an array into one of its tensors.
+# The function `slope` returns the gradient of a tensor after a pass.
+# And a tensor has its numbers in `.data`.
 # For PyTorch, `make` would be
 #
 #     def make(array):
@@ -4233,10 +4249,10 @@ if wanted("trial"):
 # Some engines take a seed as an array, and some as a tensor.
 # Others take none, and then the result is multiplied by the seed and summed.
 # To find out, we ask for the slopes of x + x, with an uneven seed: a sum is
-# what nearly every engine has.
+# what nearly every engine has, and here it needs one tensor only.
 # The slopes should be twice the seed.
-# An engine with = for +=, which we want to convict later, says the seed
-# itself.
+# An engine with = for +=, which is to be convicted later, and not here, says
+# the seed itself.
 # So we only ask whether they are in proportion to the seed: if so, the engine
 # has understood.
 #
@@ -4253,14 +4269,14 @@ def numbers_in(tensor):
     """What a result or a gradient of any engine holds, as an array."""
     if not isinstance(tensor, (int, float, np.ndarray, np.generic)):
         tensor = tensor.data
-    return np.array(tensor, float)
+    return np.array(np.asarray(tensor), float)
 
 def gradient(tensor):
     return tensor.grad
 
 NUMBERS_ONLY = "without a seed, about single numbers"
 WAYS = {
-    "with a seed": lambda y, seed, make: y.backward(seed),
+    "with a seed": lambda y, seed, make: y.backward(seed.copy()),
     "with a tensor for a seed": lambda y, seed, make: y.backward(make(seed)),
     "through a sum": lambda y, seed, make: (y * make(seed)).sum().backward(),
     NUMBERS_ONLY: lambda y, seed, make: y.backward()}
@@ -4285,9 +4301,8 @@ def way_to_ask(make, slope):
 # The word makes fresh tensors each time, so no pass meets what another has
 # left.
 #
-# Two things can be missing.
 # Some engines leave None where no report has come, and we take it for 0.
-# And a gradient of the wrong shape has to be noticed right here, since our own
+# A gradient of the wrong shape has to be noticed right here, since our own
 # `unbroadcast` would sum it, and make it right.
 # We put nan in its place, which is no number and never right.
 #
@@ -4297,6 +4312,7 @@ def way_to_ask(make, slope):
 # the rule reports what the second has added, 4.
 # It may also be 4 again, in an engine that starts afresh with each call.
 # That is right too, and the rule reports it as it is.
+# (After a single call, what it has added is all.)
 # %%
 def read(grad, shape):
     """A gradient as an array of this shape."""
@@ -4312,13 +4328,15 @@ def borrowed(f, arrays, k, peer, calls):
         given[k] = a.data
         tensors = [peer.make(array) for array in given]
         y = f(*tensors)
+        # The shape that the engine itself gives it.
+        shape = numbers_in(tensors[k]).shape
 
         def rule(g):
             before, now = 0.0, 0.0
             for call in range(calls):
                 WAYS[peer.way](y, g, peer.make)
                 before = now
-                now = read(peer.slope(tensors[k]), a.shape)
+                now = read(peer.slope(tensors[k]), shape).reshape(a.shape)
             return now if np.allclose(now, before) else now - before
 
         return Tensor(numbers_in(y), (a, rule))
@@ -4336,17 +4354,18 @@ def borrowed(f, arrays, k, peer, calls):
 # off, and what the nudge says of it.
 # As in chapter 5, both have been multiplied by an entry of the seed.
 #
-# There are three cases in which `gradcheck` finds no slope that can be judged.
-# In x - x all slopes are 0, and so they are in relu below 0.
-# It is enough then if both sides say 0, or nearly.
-# A slope may be nan, as for a gradient of the wrong shape, and that is WRONG.
-# In any other case the program is not judged.
+# Where `gradcheck` says that no slope can be judged, we look at the slopes
+# ourselves:
+#
+#     both sides say 0, or nearly, as in x - x     ok
+#     the engine says nan                          WRONG
+#     anything else                                not judged
 # %%
 def judged(f, arrays, k, peer, calls):
     """(verdict, detail) about the slopes of f along operand k."""
     word = borrowed(f, arrays, k, peer, calls)
     row = gradcheck(word, [Tensor(arrays[k])], peer.h, peer.tol).rows[0]
-    near_0 = max(abs(row.found).max(), abs(row.nudged).max()) < 1e-6
+    near_0 = max(abs(row.found).max(), abs(row.nudged).max()) < peer.h / 10
     if row.verdict == "ok" or near_0:
         return "ok", ""
     i = np.argmax(abs(row.found - row.nudged))
@@ -4359,10 +4378,12 @@ def examined(f, arrays, peer, calls):
     """(verdict, detail) about a program, whatever becomes of it."""
     try:
         theirs = numbers_in(f(*[peer.make(array) for array in arrays]))
-        ours = value(f(*[Tensor(array) for array in arrays]))
+        ours = numbers_in(f(*[Tensor(array) for array in arrays]))
     except Exception as error:
         return "not there", type(error).__name__
-    if theirs.shape != np.shape(ours) or not np.allclose(theirs, ours, 1e-4):
+    # Some engines keep a number as an array of shape (1,).
+    if theirs.size != ours.size or not np.allclose(
+            theirs.ravel(), ours.ravel(), rtol=1e-4, atol=1e-4):
         return "WRONG", "another value"
     try:
         for k in range(len(arrays)):
@@ -4375,16 +4396,18 @@ def examined(f, arrays, peer, calls):
 
 # %% [markdown]
 # An engine that keeps only seven digits, in float32, makes nudges noisy.
-# We notice it by what it makes of our numbers.
-# For such an engine h is 5e-3, as in the list of chapter 5, and tol is 1e-3.
+# We notice it by what it makes of a number that has more.
+# For such an engine h is 5e-3, as in the list of chapter 5, and tol is a
+# percent, since a wrong rule is usually wrong by more.
 # %%
 def nudge_for(make, x):
-    """h and tol for this engine, by whether it keeps all digits of x."""
+    """h and tol for this engine, by whether it keeps all digits of x / 7."""
     try:
-        exact = np.array_equal(numbers_in(make(x)), x)
+        exact = np.array_equal(numbers_in(make(x / 7)), x / 7)
+    # What cannot be made at all will not be there, with either h.
     except Exception:
         exact = True
-    return (1e-5, 1e-4) if exact else (5e-3, 1e-3)
+    return (1e-5, 1e-4) if exact else (5e-3, 1e-2)
 # %% [markdown]
 # ### What is tried
 #
@@ -4392,55 +4415,62 @@ def nudge_for(make, x):
 # A dictionary holds them, and its keys are pairs of a word and a situation.
 #
 # A word with two operands gets two of the same shape; a square with a row, a
-# vector, a column or a number; one operand twice; and a constant on either
-# side.
+# vector, a column, a single entry or a number; one operand twice; and a
+# constant on either side.
+# The product @ copies nothing, and has shapes of its own.
 # For the constants we need functions of one operand, and Python's `partial`
 # makes them.
 # It hands over an argument in advance: `partial(f, 2.0)` is f with 2.0 on the
 # left, and `partial(f, v=2.0)` is f with 2.0 for v, on the right.
 # %%
-SHAPES = {"same shape": [(3, 3), (3, 3)],
-          "a row": [(1, 3), (3, 3)],
-          "a vector": [(3, 3), (3,)],
-          "a column": [(3, 3), (3, 1)],
-          "a number": [(), (3, 3)],
-          "numbers": [(), ()]}
+SHAPES = {"same shape": [(3, 3), (3, 3)], "numbers": [(), ()],
+          "a row": [(1, 3), (3, 3)], "a vector": [(3, 3), (3,)],
+          "a column": [(3, 3), (3, 1)], "an entry": [(1, 1), (3, 3)],
+          "a number": [(), (3, 3)]}
+MATRICES = {"same shape": [(3, 3), (3, 3)], "not square": [(2, 3), (3, 2)],
+            "row @ square": [(1, 3), (3, 3)],
+            "square @ column": [(3, 3), (3, 1)],
+            "square @ vector": [(3, 3), (3,)]}
 # %% [markdown]
 # Two functions make a program of one operand x out of a word.
+# The second of them has other uses of its operand, before the word and after
+# it, and the operand is one that was computed.
 # %%
 def twice(word):
     return lambda x: word(x, x)
 
 def among_others(word):
-    return lambda x: x + word(x) + x
+    def program(x):
+        y = x + x
+        return y + word(y) + y
+    return program
 
 def pair_programs(word, f, x):
     """situation -> (f, operands), for a word with two operands."""
+    shapes, constants = SHAPES, {"2.0": 2.0, "array": uneven(x.shape, 3)}
     tried = {"twice": (twice(f), [x]),
-             "other uses": (among_others(twice(f)), [x])}
-    for situation, (one, other) in SHAPES.items():
-        tried[situation] = f, [uneven(one), uneven(other, 1)]
+             "other uses": (among_others(twice(f)), [x]),
+             "a vector, array": (partial(f, v=uneven((3, 3))), [uneven(3)])}
     if word == "u @ v":
-        tried["not square"] = f, [uneven((2, 3)), uneven((3, 2))]
-    constants = {"2.0": 2.0, "array": uneven(x.shape, 3)}
+        shapes = MATRICES
+        del constants["2.0"]
+    for situation, (one, other) in shapes.items():
+        tried[situation] = f, [uneven(one), uneven(other, 1)]
     for name, constant in constants.items():
         tried[f"{name} on the left"] = partial(f, constant), [x]
         tried[f"{name} on the right"] = partial(f, v=constant), [x]
     return tried
 # %% [markdown]
 # A word with one operand gets a square, a matrix that is no square, and
-# numbers below 0, which have no logarithm.
-# And every word gets an operand that has other uses, before the word and after
-# it.
+# numbers on both sides of 0, unless it is the logarithm.
 # %%
 def single_programs(word, f, x):
     """situation -> (f, operands), for a word with one operand."""
-    tried = {"by itself": (f, [x]),
-             "other uses": (among_others(f), [x]),
-             "not square": (f, [uneven((2, 3))])}
-    if word != "log":
-        tried["below 0"] = f, [-x]
-    return tried
+    around_0 = x if word == "log" else 1 - x
+    return {"by itself": (f, [x]),
+            "not square": (f, [uneven((2, 3))]),
+            "around 0": (f, [around_0]),
+            "other uses": (among_others(f), [around_0])}
 # %% [markdown]
 # Four programs try the pass itself: one word after another, a node at the end
 # of several paths, a second call, and a chain of 5000 sums, which is longer
@@ -4454,10 +4484,10 @@ def two_paths(x, z):
     y = x * z
     return y + y * z + y
 
-def deep_chain(x):
+def deep_chain(x, z):
     y = x
     for step in range(5000):
-        y = y + x
+        y = y + z
     return y
 
 def pass_programs(x):
@@ -4466,7 +4496,7 @@ def pass_programs(x):
     return {"one after another": (one_after_another, [x, z, w]),
             "two paths": (two_paths, [x, z]),
             "a second call": (two_paths, [x, z]),
-            "a deep chain": (deep_chain, [uneven(())])}
+            "a deep chain": (deep_chain, [uneven(()), np.zeros(())])}
 
 def all_programs(x):
     """(word, situation) -> (f, operands); where it is open, shaped like x."""
@@ -4486,12 +4516,14 @@ def all_programs(x):
 # Each verdict becomes a Case in the rows of a report.
 # Then we look for what the failures have in common.
 #
-# If a word is WRONG in a plain situation, its rule is wrong, and we say so.
-# Otherwise it is the situations that tell:
+# If a word is WRONG in a plain situation, by itself or with operands of one
+# shape, its rule is the first to look at.
+# (Or it is made of two words, as our mean is, and they do not work together.)
+# For the other words it is the situations that tell:
 #
 #     what fails                   what it looks like
-#     ----------------------------------------------------------------
-#     one word after another       nodes pass on what they have not got
+#     ------------------------------------------------------------------
+#     one word after another       nodes pass on before they have heard
 #     a row, or a number           copies are not summed
 #     two paths, and twice         reports erase each other
 #     twice, and not two paths     one of two edges is lost
@@ -4499,16 +4531,19 @@ def all_programs(x):
 #
 # The table below is this one, read from its top.
 # The first pattern that fits names a fault of ours that fails in this way.
-# Others of its kind may fit as well, as a mean in place of a sum.
+# Other faults of its kind may fail in the same way, as a mean in place of a
+# sum does.
 # To fail is to be WRONG here, or to raise an error.
 # Since + and * take part in the situations, no pattern is named while one of
 # the two is wrong by itself.
 # %%
 Case = namedtuple("Case", "word situation verdict detail")
-PLAIN = ["same shape", "numbers", "by itself", "not square", "below 0"]
+PLAIN = ["same shape", "numbers", "by itself", "not square", "around 0",
+         "row @ square", "square @ column", "square @ vector"]
 PATTERNS = [({"one after another"}, "forward_order"),
             ({"a row"}, "copies_not_summed"),
             ({"a number"}, "copies_not_summed"),
+            ({"a vector, array"}, "copies_not_summed"),
             ({"twice", "two paths"}, "overwriting"),
             ({"twice"}, "one_edge_kept"),
             ({"two paths"}, "breadth_first")]
@@ -4531,9 +4566,10 @@ def in_common(rows):
 # The report is true if nothing is WRONG and something is ok.
 # What raises an error does not make it false: an error can be seen, and a
 # wrong slope cannot.
-# Printed, it has a line for each program that is WRONG, raises or is not
-# judged; a line that counts the verdicts; the words of which programs are not
-# there; and what the failures have in common.
+# It is printed in this order: the way in which the engine was asked; a line
+# for each program that is WRONG, raises or is not judged; how often there was
+# each verdict; for each word the number of its programs that are not there;
+# and what the failures have in common.
 # %%
 class Examination(Report):
     """What examine found, a Case in each row. True if nothing is WRONG and
@@ -4594,7 +4630,7 @@ def examine(make, slope=gradient):
     return Examination(rows, way)
 # %% [markdown]
 # Here is an engine for single numbers, as one writes it in an hour.
-# It knows + and *, so only ten of the programs are there.
+# It knows + and *, so most of the programs are not there.
 # It goes backward by plain recursion along each path, as in chapter 2, and it
 # has a slip.
 # %%
@@ -4623,18 +4659,26 @@ if wanted("trial"):
     report = examine(scalar)
     print(f"\nan engine in an hour:\n{report}")
     assert not report
-    there = [case for case in report.rows if case.verdict != "not there"]
-    assert len(there) == 10
     wrong = {case.situation for case in report.rows if case.verdict == "WRONG"}
     assert wrong == {"twice", "other uses", "two paths", "a second call"}
     assert in_common(report.rows)[0].startswith("fails like overwriting")
-    assert "u * v, twice: WRONG 1.50, nudged 3.00" in str(report)
+    lines = str(report).splitlines()
+    assert lines[0] == "asked without a seed, about single numbers"
+    assert "backward, a deep chain: raises RecursionError" in lines
+    assert "u * v, twice: WRONG 1.50, nudged 3.00" in lines
+    assert "3 ok, 6 WRONG, 1 raises, 84 not there" in lines
 # %% [markdown]
-# One of the lines that it prints is
+# These are lines of the report:
 #
+#     asked without a seed, about single numbers
+#     backward, a deep chain: raises RecursionError
 #     u * v, twice: WRONG 1.50, nudged 3.00
+#     3 ok, 6 WRONG, 1 raises, 84 not there
+#     fails like overwriting: ...
 #
 # In x * x at x = 1.5 the engine has the slope 1.5, and by the nudge it is 3.
+# (A gradient of the wrong shape would be WRONG nan.)
+# Three programs are right, those with + and * in which nothing is used twice.
 # The last line names the fault of ours that fails in the same way.
 #
 # The slip is the = in `self.grad = g`: the last report erases the others.
@@ -4642,7 +4686,12 @@ if wanted("trial"):
 # What is left is the recursion, which ends at Python's limit.
 #
 # Our own engine goes through all of it.
-# Of its 144 programs four are not there: numpy has no `@` with a number.
+# And the others?
+# PyTorch in float64 and HIPS autograd come out without anything WRONG.
+# PyTorch refuses the second call, since it has freed the graph.
+# The small engine micrograd is right in all of its words, and `examine` finds
+# the two things that chapter 2 said of other engines: sums of the numbers in
+# between survive a call, and a deep chain ends at the limit of recursion.
 # %%
 def with_sum(self, g=1.0):
     self.grad += g
@@ -4661,8 +4710,8 @@ if wanted("trial"):
 
     report = examine(Tensor)
     print(f"\nours:\n{report}")
-    verdicts = Counter(case.verdict for case in report.rows)
-    assert verdicts == {"ok": 140, "not there": 4}
+    verdicts = {case.verdict for case in report.rows}
+    assert verdicts == {"ok"}
 # %% [markdown]
 # So far we broke the machine to test our judges.
 # Now you break it, to test yourself.
@@ -4687,7 +4736,10 @@ if wanted("trial"):
 # A bound that is printed is thus the bound that is asserted.
 # Where one end is beyond question, as 100% is for a share of points, we print
 # the other one alone.
-# And where both ends of a range print alike, we print the number.
+# And where both ends of a range print alike, as 5.0499 and 5.0501 with two
+# decimals, we print the number.
+# We do not print what was found where it is the end of a long run: rounding
+# makes it differ from processor to processor, and the bound holds for all.
 # The upper end `np.inf` means that there is none.
 #
 # A breakage is a small class, with five names in the order of our work:
@@ -4818,6 +4870,8 @@ def too_fast(name, run, accuracy, jump):
 # So `measure(lr=0.1)` would ask the repaired program.
 # Its answers lie out of the ranges: a range that holds with and without the
 # mistake would say nothing about it.
+# (Some breakages also show where a mistake does *not* show, and these
+# measurements are the same for the repaired program.)
 # %%
 @breakage("rate")
 class TenTimesTheRate:
@@ -4846,12 +4900,12 @@ class TenTimesTheRate:
     nearly every number by 1, and RMSProp's by 10, where most weights are below
     1 in size. So many points are surely wrong after it. The loss from the
     logit has slopes there, and the run recovers in part. But a unit dies when
-    a step makes what it gets negative on all 300 points, and with steps of 1
-    each of the 500 steps is a chance for that. The patched loss has next to no
-    slope where an answer is surely wrong, and the run stays where it is. A
-    network that surely gives the same answer everywhere has half of its points
-    wrong, at 18.42 each, and pays 9.21; the five are there, or not far
-    below."""
+    a step makes its sum, before relu, negative on all 300 points, and with
+    steps of 1 each of the 500 steps is a chance for that. The patched loss has
+    next to no slope where an answer is surely wrong, and the run stays where
+    it is. A network that surely gives the same answer everywhere has half of
+    its points wrong, at 18.42 each, and pays 9.21; the five are there, or not
+    far below."""
     caught = """the loss after one step, beside the loss at the start. (RMSProp
     at 0.1 is accused as well, and recovers.)"""
     repair = """a search for the rate, for each optimizer by itself, as in
@@ -5007,8 +5061,9 @@ class WrongOrder:
     reason = """In this random order all slopes are 0, so the error is exactly
     1: on each path some node was visited before anything had come to it.
     Breadth first, y is taken before y * y has reported to it, and passes on
-    1 * 6 where 19 * 6 was due. Where no node is reached by paths of different
-    lengths there is nothing to wait for, and breadth first is right."""
+    1 * 6 where 19 * 6 was due. Where no inner node is reached by paths of
+    different lengths there is nothing to wait for, and breadth first is
+    right."""
     caught = """gradcheck, of a program in which paths of different lengths end
     at the same inner node."""
     repair = "take a node after all its uses, as by newest first."
@@ -5102,8 +5157,8 @@ class CopiesNotSummed:
                         by_heart, 0.99, 1.0),
             Measurement("more than without the fault: at least {low:.0%}",
                         by_heart - honest, 0.1, 1.0),
-            Measurement("with the means of the biases, less than without the "
-                        "fault: at least {low:.0%}",
+            Measurement("with averaged biases: at least {low:.0%} fewer right "
+                        "than without the fault",
                         honest - accuracy_of(grown), 0.04, 1.0)]
 
     reason = """The bias b1 becomes an array of shape (300, 64), and b2 one of
@@ -5162,10 +5217,10 @@ class NeverCleared:
                         "{found:.0f}", ratio, 2, 2)]
 
     reason = """Each step follows the sum of the slopes of all steps so far.
-    They were taken at different weights, so their sum is the gradient of no
-    loss at any one place. It is a momentum that never forgets. SGD at 0.1 is
-    too slow, and longer steps help it. Adam is fast enough, and old slopes
-    lead it astray."""
+    Most of them were taken at other weights than those that we have now, so
+    the sum is not the slope of the loss here. It is a momentum that never
+    forgets. SGD at 0.1 is too slow, and longer steps help it. Adam is fast
+    enough, and old slopes lead it astray."""
     caught = """two steps at a rate of 0 with the same batch. No check of a
     single gradient sees it, as each new slope is right."""
     repair = "clear the gradients in every step."
@@ -5329,8 +5384,8 @@ if wanted("break"):
 # Three of the eleven made a score better.
 # Ten times the rate helped SGD, and that was a gain.
 # But where nobody cleared the gradients, SGD got at least 5% of the points
-# more, and where copies were not summed, the network got all of its points
-# right, which it had not done without the fault.
+# more, and where copies were not summed, the network got at least 10% more,
+# which were all or nearly all.
 # Both of these gains are asserted above, and both programs were wrong.
 # Of all judges, a score is the one to trust least.
 #
@@ -6022,9 +6077,11 @@ def match_function(answer, truth, *cases):
     """The same for each case, a list of operands, and for the slopes."""
     for operands in cases:
         match_value(answer, truth, operands)
-        report = gradcheck(answer, operands)
-        require(report, f"The value is right, the slope is not. On "
-                        f"{in_words(operands)}:\n{report}")
+        for row in gradcheck(answer, operands).rows:
+            require(row.verdict == "ok",
+                    f"The value is right, the slope is not. On "
+                    f"{in_words(operands)}:\n{row.verdict}\nby backward:\n"
+                    f"{row.found}\nnudged:\n{np.round(row.nudged, 6)}")
 # %% [markdown]
 # Whatever an answer does, `check` does not raise an error: code that does is
 # not right yet, and the error is part of what is said.
@@ -6212,6 +6269,8 @@ def break_2():
 # of paper.
 # An answer may be built out of words that the engine has, or make a Tensor
 # with rules of its own, as `exp` in chapter 4 does.
+# A Tensor that gets rules gets its value as an array, not as a list or a plain
+# number.
 # A rule gets g, an array in the shape of the result, and leaves it as it is.
 # It reports an array.
 # Operands and results are Tensors, unless the text says otherwise.
@@ -6336,7 +6395,7 @@ def break_2():
 # A run that never stops returns its last step.
 # For the losses 5, 3, 4, 2, 4, 3, 6 and a patience of 2 the answer is 5: the
 # lowest, 2, appeared at step 3.
-# Graded are steps, in nine cases.
+# Graded are steps, in eleven cases.
 #
 # Exercise **trial.3** (three stars) asks for a fault that slips through.
 # No fault of chapter 9 that makes a slope wrong slips through `cover`.
@@ -6350,6 +6409,8 @@ def break_2():
 # its own.
 # It may call `cover` and add to it, or do without: it only has to catch this
 # one fault.
+# But it uses all three, since an operand that is not used counts as a failure,
+# as in chapter 5.
 # Three things are graded:
 #
 #     with the fault        gradcheck(cover, LEAVES) still passes
@@ -6412,8 +6473,9 @@ def rules_4(larger):
     matrix = Tensor([[3.001, 5.0, -2.0], [4.0, 0.0, 7.0]])
     row, column = Tensor([3.0, 4.0, -3.0]), Tensor([[3.5], [-1.0]])
     match_function(larger, np.maximum, [matrix, row], [row, column])
-    a, b = Tensor([2.0, 7.0]), Tensor([2.0, 1.0])
-    halves = [[0.5, 1.0], [0.5, 0.0]]
+    # A tie, and what only looks like one.
+    a, b = Tensor([2.0, 7.0, 1.0]), Tensor([2.0, 1.0, 1.0 + 1e-9])
+    halves = [[0.5, 1.0, 0.0], [0.5, 0.0, 1.0]]
     match_kink(larger, np.maximum, [a, b], halves, halves)
 # %% [markdown]
 # Logarithms of sums are compared with those of chapter 4's `logaddexp`.
@@ -6432,7 +6494,8 @@ def rules_5(log_sum):
              [1000.0, 1000.0, 999.0],
              [[1000.0, 1001.0], [-1000.0, -1001.0]],
              [[1000.0, -1000.0], [-1000.0, 1000.0]],
-             [[[0.5, 1.0], [2.0, 0.0]]]]
+             [[[1000.0, 1001.0], [-1000.0, -1001.0]],
+              [[0.5, 1.0], [2.0, 0.0]]]]
     for case in cases:
         match_function(log_sum, true_log_sum, [Tensor(case)])
 
@@ -6441,14 +6504,17 @@ def rules_5(log_sum):
 def rules_6(cross):
     moderate = [[0.5, -1.0, 2.0], [0.0, 3.0, 1.0]]
     large = [[2000.0, 0.0, 10.0], [0.0, 1000.0, 1.0], [1.0, 2.0, 0.0]]
-    for logits, labels in (moderate, [2, 1]), (large, [0, 0, 2]):
+    cases = [(moderate, [2, 1]), (moderate, [1, 0]), (large, [0, 0, 2])]
+    for logits, labels in cases:
 
+        # Three times the loss, since the seed of one number is 1, and a rule
+        # could leave it out.
         def of_logits(z):
-            return cross(z, np.array(labels))
+            return cross(z, np.array(labels)) * 3
 
         def truth(z):
             own = z[np.arange(len(labels)), labels]
-            return np.mean(true_log_sum(z) - own)
+            return np.mean(true_log_sum(z) - own) * 3
 
         try:
             match_function(of_logits, truth, [Tensor(logits)])
@@ -6556,7 +6622,8 @@ def spiral_3(deep):
 STOPS = [([5, 3, 4, 2, 4, 3, 6], 2, 5), ([5, 4, 3, 2, 1], 1, 4),
          ([3, 3, 3, 3], 2, 2), ([1, 2, 3, 4, 5], 3, 3), ([2], 1, 0),
          ([9, 8, 8.5, 8.2, 7, 7.5, 6], 3, 6), ([4, 5, 3, 6, 5, 4, 2], 3, 5),
-         ([30, 20, 15, 12], 1, 3), ([0.52, 0.519, 0.518, 0.6], 1, 3)]
+         ([30, 20, 15, 12], 1, 3), ([0.52, 0.519, 0.518, 0.6], 1, 3),
+         ([3, 1, 2], 5, 2), ([1, 0.999999, 0.999998], 1, 2)]
 
 @exercise(PROGRAMS, "(**) The step at which a run stops early",
           "At which step did the lowest loss so far appear?")
@@ -6567,6 +6634,10 @@ def race_3(stop):
                 f"For the losses {losses} and a patience of {patience} it is "
                 f"{found}, not {right}.")
 
+# %% [markdown]
+# A fault is planted to be judged, and a check that raises an error has noticed
+# it.
+# %% tags=["fold"]
 @exercise(PROGRAMS, "(***) A fault that slips through cover, and its end",
           "Which word does cover use only in its simplest form?")
 def trial_3(pair):
@@ -6577,9 +6648,12 @@ def trial_3(pair):
     in_engine = home is Tensor or (home, place) == (None, "unbroadcast")
     require(in_engine, "The Fault replaces no method of Tensor, and not "
                        "unbroadcast.")
-    require(gradcheck(wider, LEAVES), "The new cover fails without the fault.")
+    report = gradcheck(wider, LEAVES)
+    require(report, f"The new cover fails without the fault:\n{report}")
+    require(home is None or place in vars(Tensor),
+            f"Tensor has no method {place}.")
     with replaced(home, place, function):
-        require(gradcheck(cover, LEAVES),
+        require(verdict(partial(gradcheck, cover, LEAVES)) == "passes",
                 "The old cover catches this fault already.")
         require(verdict(partial(gradcheck, wider, LEAVES)) != "passes",
                 "The fault slips through the new cover as well.")
@@ -6611,9 +6685,8 @@ if wanted("exercises"):
     except NotYet as heard:
         print(f"\na lying tanh\nnot yet. {heard}")
 # %% [markdown]
-# The last line is gradcheck's, for the operand with the number 0, as in
-# chapter 5: the largest difference, and the largest relative error, 0.76, of
-# which a report prints one digit.
+# Both rows are slopes for the uneven seed of `gradcheck`.
+# At -1 the liar says 2.50 where the nudge finds 0.60.
 #
 # What follows are answers.
 # %% [markdown]

@@ -3,16 +3,21 @@ from itertools import permutations, product
 
 import autograd
 import autograd.numpy as anp
+import mygrad
 import numpy as np
 import pytest
 import torch
 from autograd.numpy.numpy_vjps import unbroadcast as hips_unbroadcast
 
-from anatomy import MLP, OPTIMIZERS, Tensor, bce_with_logits, spiral, unbroadcast, weights
+from micrograd.engine import Value
+
+from anatomy import (MLP, OPTIMIZERS, PAIRS, SINGLES, Tensor, bce_with_logits, examine, spiral, unbroadcast,
+                     weights)
 from judges import numbers, same, slopes
 
 SHAPES = [shape for k in range(4) for shape in product(range(4), repeat=k)]
-pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable", "ignore::UserWarning:torch")
+pytestmark = pytest.mark.filterwarnings("ignore:The given NumPy array is not writable", "ignore::UserWarning:torch",
+                                        "ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
 
 
 def torchs(f, seed, arrays):
@@ -155,3 +160,92 @@ def test_optimizers(name, own, rtol):
             same(twin.detach().numpy(), p.data, rtol, rtol)
             if own:
                 twin.data = torch.tensor(p.data)
+
+
+class Recorded:
+    """HIPS as an engine of tensors: a function of leaves, and autograd.make_vjp of it in `backward`."""
+    __array_ufunc__ = None
+
+    def __init__(self, data, f=None, leaves=None):
+        self.data, self.grad = data, None
+        self.f = f or (lambda of: of[self])
+        self.leaves = [self] if leaves is None else leaves
+
+    def backward(self, seed):
+        arrays = [np.asarray(leaf.data) for leaf in self.leaves]
+        vjp, y = autograd.make_vjp(lambda arrays: self.f(dict(zip(self.leaves, arrays))))(arrays)
+        for leaf, g in zip(self.leaves, vjp(np.asarray(seed))):
+            leaf.grad = g if leaf.grad is None else leaf.grad + g
+
+
+def recorded(word):
+    """A word of autograd.numpy as a method of Recorded."""
+    def method(*operands, **settings):
+        nodes = [a for a in operands if isinstance(a, Recorded)]
+        leaves = list(dict.fromkeys(leaf for node in nodes for leaf in node.leaves))
+
+        def f(of):
+            return word(*(a.f(of) if isinstance(a, Recorded) else a for a in operands), **settings)
+
+        return Recorded(np.asarray(f({leaf: leaf.data for leaf in leaves})), f, leaves)
+    return method
+
+
+for name, sign in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@"}.items():
+    word = BINARY[sign]
+    setattr(Recorded, f"__{name}__", recorded(word))
+    setattr(Recorded, f"__r{name}__", recorded(lambda b, a, word=word: word(a, b)))
+Recorded.__neg__ = recorded(lambda x: -x)
+Recorded.__getitem__ = recorded(lambda x, index: x[index])
+Recorded.T = property(recorded(lambda x: x.T))
+Recorded.sum, Recorded.mean, Recorded.transpose = recorded(anp.sum), recorded(anp.mean), recorded(anp.transpose)
+Recorded.reshape = recorded(lambda x, *shape: anp.reshape(x, shape))
+for name in UNARY.keys() - {"neg", "T", "constants"}:
+    setattr(Recorded, name, recorded(UNARY[name][1]))
+
+
+def examined(make):
+    """The report, and the (word, situation) of each verdict."""
+    report, cases = examine(make), {}
+    for case in report.rows:
+        cases.setdefault(case.verdict, set()).add((case.word, case.situation))
+    return report, cases
+
+
+def test_examine_finds_nothing_wrong_with_hips():
+    """The recorded functions call each other along a chain, and do not come to the end of a deep one."""
+    report, cases = examined(Recorded)
+    assert report and cases.keys() == {"ok", "not there"}
+    assert cases["not there"] == {("backward", "a deep chain")}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_examine_finds_nothing_wrong_with_pytorch(dtype):
+    """It refuses a second call, and numpy's arrays; `transpose` wants two axes there."""
+    report, cases = examined(lambda a: torch.tensor(a, dtype=dtype, requires_grad=True))
+    assert report and "WRONG" not in cases and cases["raises"] == {("backward", "a second call")}
+    assert {word for word, situation in cases["ok"]} == {"backward", *PAIRS, *SINGLES} - {"transpose"}
+    # Seven digits may be too few for a chain of thousands.
+    assert cases.get("not judged", set()) <= ({("backward", "a deep chain")} if dtype is torch.float32 else set())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_examine_finds_nothing_wrong_with_mygrad(dtype):
+    """It has functions for exp and the like, and no methods."""
+    report, cases = examined(lambda a: mygrad.tensor(a, dtype=dtype))
+    assert report and not cases.keys() & {"WRONG", "raises"}
+    assert {word for word, situation in cases["ok"]} == (
+        {"backward", *PAIRS, *SINGLES} - {"exp", "log", "tanh", "sigmoid", "relu"})
+
+
+def test_examine_finds_the_second_call_of_micrograd():
+    """Its inner sums survive a call, as chapter 2 says of such engines: 3 times the slope after two calls, by hand."""
+    report, cases = examined(lambda a: Value(float(a)))
+    assert cases["WRONG"] == {("backward", "a second call")} and cases["raises"] == {("backward", "a deep chain")}
+    assert {word for word, situation in cases["ok"]} == {
+        "backward", "u + v", "u - v", "u * v", "u / v", "u ** v", "-x", "relu"}
+    x = Value(3.0)
+    y = x * x
+    s = y * 1.0
+    s.backward(), s.backward()
+    assert x.grad == 6 + 2 * 6
