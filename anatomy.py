@@ -4078,13 +4078,13 @@ def draw_trial(ax, verdicts):
     one that raises. Through shapes slip seventeen, through adjoint nineteen,
     through network and Adam six each, through ones three. The column of cover
     has two squares, the faults of the program."""
-    marks = {"passes": "s", "caught": ".", "raises": "^"}
+    looks = {"passes": ("s", ORANGE, 9), "caught": (".", "#888888", 4),
+             "raises": ("^", "#888888", 4)}
     names = list(verdicts)
-    for y, name in enumerate(names):
-        for x, said in enumerate(verdicts[name].values()):
-            color = ORANGE if said == "passes" else "#888888"
-            size = 9 if said == "passes" else 4
-            ax.plot(x, y, marks[said], color=color, ms=size)
+    grid = np.array([list(verdicts[name].values()) for name in names])
+    for said, (mark, color, size) in looks.items():
+        y, x = np.nonzero(grid == said)
+        ax.plot(x, y, mark, color=color, ms=size)
     kinds = [FAULTS[name].kind for name in names]
     for y in range(1, len(names)):
         if kinds[y] != kinds[y - 1]:

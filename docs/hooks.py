@@ -145,6 +145,8 @@ def on_page_content(page_html, page, config, files):
     if page.file.src_uri == "anatomy.ipynb":
         page_html, headings = undress(page_html)
         page.toc = get_toc(nest_toc_tokens(headings))
+    # Names, spaces, dots and brackets have the colour of the code around them: half of all marks.
+    page_html = re.sub('<span class="[nwpo]">([^<]*)</span>', r"\1", page_html)
     return page_html.replace("<pre>", '<pre tabindex="0">')     # wide code scrolls, by keyboard too
 
 def on_post_page(output, page, config):
