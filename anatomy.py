@@ -3064,8 +3064,8 @@ def draw_curves(ax, smooth):
     ax.set(title="loss, averaged with beta 0.98", xlabel="step",
            xlim=(-40, 2600), xticks=range(0, 2001, 500))
 # %%
-# A grid of 80 by 80 points, of shape (80, 80, 2).
-SIDE = np.linspace(-2.4, 2.4, 80)
+# A grid of 64 by 64 points, of shape (64, 64, 2).
+SIDE = np.linspace(-2.4, 2.4, 64)
 PLANE = np.stack(np.meshgrid(SIDE, SIDE), axis=-1)
 
 def landscape(arrays):
