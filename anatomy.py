@@ -3566,7 +3566,8 @@ if wanted("race"):
 #
 # A fault is a function of ours, written again with a slip in it.
 # Take the product a * b, whose rule for a says g * b.
-# Here it says g * a by mistake, where u and v are the values of a and b:
+# Let u and v be the values of a and b.
+# By mistake the rule for a says g * u here, where g * v would be right:
 #
 #     def product_operand(ours, a, b):
 #         u, v = value(a), value(b)
@@ -4092,13 +4093,15 @@ def draw_trial(ax, verdicts):
     for kind in dict.fromkeys(kinds):
         middle = kinds.index(kind) + (kinds.count(kind) - 1) / 2
         ax.text(5.7, middle, kind, va="center")
-    ax.set_xticks(range(6), list(CHECKS), rotation=40, ha="left")
+    ax.set_xticks(range(6), list(CHECKS), rotation=40, ha="left",
+                  rotation_mode="anchor")
     ax.set_yticks(range(len(names)), names)
     ax.xaxis.tick_top()
-    ax.set(xlim=(-0.5, 6.7), ylim=(len(names) - 0.5, -0.7))
-    ax.text(-0.3, len(names) + 0.4, "slips through", color=ORANGE)
-    ax.text(2.2, len(names) + 0.4, "dot: caught, triangle: raises",
-            color="#888888")
+    ax.set(xlim=(-0.5, 6.7), ylim=(len(names) - 0.5, -0.7),
+           title="which faults slip through which check?")
+    below = len(names) + 0.5
+    ax.text(-0.3, below, "\u25a0 slips through", color=ORANGE)
+    ax.text(2.6, below, "\u25cf caught    \u25b2 raises", color="#888888")
 # %% [markdown]
 # The table counts, for each kind, how many of the faults slip through each
 # check.
@@ -5640,7 +5643,7 @@ if wanted("frameworks"):
     assert rows[4][1:] == ["16.000", "112.0", "104.3"]
     assert abs(gigabytes(6.74e9, 8)[0] - 53.9) < 0.05
 # %% [markdown]
-# Of 56 GB a quarter is left.
+# With 8 bits a quarter of the 56 GB is left.
 #
 # ### A warm-up can hide a mistake
 #
@@ -5747,7 +5750,7 @@ if wanted("frameworks"):
     faster = decayed(lr=0.01)
     stronger = decayed(decay=0.01)
     names = ["L2 in g", "times lr", "by itself"]
-    rows = [["after 100 steps", "w", "10 times lr", "10 times decay"]]
+    rows = [["after 100 steps", "as it is", "10 times lr", "10 times decay"]]
     for i in range(3):
         ends = [f"{run[i]:.4f}" for run in (start, faster, stronger)]
         rows.append([names[i]] + ends)
@@ -6078,10 +6081,13 @@ def match_function(answer, truth, *cases):
     for operands in cases:
         match_value(answer, truth, operands)
         for row in gradcheck(answer, operands).rows:
+            found = "nothing"
+            if row.found is not None:
+                found = np.round(row.found, 6)
             require(row.verdict == "ok",
                     f"The value is right, the slope is not. On "
                     f"{in_words(operands)}:\n{row.verdict}\nby backward:\n"
-                    f"{row.found}\nnudged:\n{np.round(row.nudged, 6)}")
+                    f"{found}\nnudged:\n{np.round(row.nudged, 6)}")
 # %% [markdown]
 # Whatever an answer does, `check` does not raise an error: code that does is
 # not right yet, and the error is part of what is said.

@@ -128,12 +128,17 @@ def undress(page_html):
     for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
         code = re.sub("<.*?>", "", put_back(part.get_text()))
         names = re.findall(r"(?m)^(?:def|class) (\w+)", code)
-        chapter = part.find_previous(["h1", "h2"]).get_text()
+        chapter, section = (part.find_previous(tags).get_text() for tags in (["h1", "h2"], ["h2", "h3"]))
+        if "Exercises" in chapter:      # nudge_1 is asked for as nudge.1
+            names = [name.replace("_", ".") for name in names if re.search(r"_\d$", name)] or names
         kind = ("Answers" if not part.code else "Plumbing" if not names else
-                "Drawing" if names[0].startswith("draw") else "With solutions" if "Exercises" in chapter else
+                "Drawing" if names[0].startswith("draw") else
+                "Judges, they tell much of the answers" if "judges" in section else
+                "Questions, with solutions" if "Exercises" in chapter else
                 "Solutions" if "Answers" in chapter else "Plumbing")
+        label = ", ".join(names) or ("the last line of a run" if part.code else "open to read")
         part.wrap(soup.new_tag("details", attrs={"class": "fold"})).insert(
-            0, soup.new_tag("summary", string=f"{kind}: {', '.join(names) or 'open to read'}"))
+            0, soup.new_tag("summary", string=f"{kind}: {label}"))
     for box in soup.select(BOXES):                          # flat, so that search files it by heading
         box.unwrap()
     soup.h1.insert_after(BeautifulSoup(LINK, "html.parser"))
