@@ -128,7 +128,7 @@ def undress(page_html):
     for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
         code = re.sub("<.*?>", "", put_back(part.get_text()))
         names = re.findall(r"(?m)^(?:def|class) (\w+)", code)
-        chapter, section = (part.find_previous(tags).get_text() for tags in (["h1", "h2"], ["h2", "h3"]))
+        chapter, section = (part.find_previous(tags).get_text() for tags in (["h1", "h2"], ["h1", "h2", "h3"]))
         if "Exercises" in chapter:      # nudge_1 is asked for as nudge.1
             names = [name.replace("_", ".") for name in names if re.search(r"_\d$", name)] or names
         kind = ("Answers" if not part.code else "Plumbing" if not names else

@@ -30,12 +30,21 @@ def points(svg):
         svg = re.sub(rf"({use}\s*)+", path, svg)
     return svg
 
+def straightened(svg):
+    """Paths without the points in the middle of a line along an axis, of which a contour has many."""
+    for middle in r"(L (\S+) \S+\s+)L \2 \S+\s+(?=L \2 )", r"(L \S+ (\S+)\s+)L \S+ \2\s+(?=L \S+ \2\s)":
+        left_out = 1
+        while left_out:
+            svg, left_out = re.subn(middle, r"\1", svg)
+    return svg
+
 def themed(svg):
     """One picture as a page wants it: its title as a name, ink in the colour of the text, no paper."""
     alt = html.escape(html.unescape(re.search("(?s)<title>(.*?)</title>", svg)[1]))
     svg = re.sub(r"(?s)^.*?(?=<svg)|<!--.*?-->|<(style|metadata|title|defs)>\s*</\1>|"
                  r"<(style|metadata|title)\b.*?</\2>", "", svg)
     svg = re.sub(r'([\s"-](?:\d\d+\.\d|\d\.\d\d))\d+', r"\1", points(svg))     # enough for an eye
+    svg = straightened(svg)
     svg = svg.replace("fill: #ffffff", "fill: none").replace("#000000", "currentColor")
     return svg.replace("<svg ", f'<svg role="img" aria-label="{alt}" fill="currentColor" ', 1)
 
