@@ -6583,7 +6583,7 @@ def true_nesterov(w, slopes, lr, beta):
         path.append(w)
     return path
 
-@exercise(PROGRAMS, "(**) AdamW in PyTorch's form",
+@exercise(PROGRAMS, "(**) Adam with weight decay, as PyTorch has it",
           "The decay is no part of g.")
 def optimizers_3(adam_w):
     match_walk(adam_w, true_adam_w, lr=0.1, decay=0.5)
