@@ -3601,10 +3601,7 @@ if wanted("race"):
 # and those of a class in another, which `vars(home)` returns.
 # The first may be written into; for the second there is `setattr`.
 # %%
-import textwrap
-from collections import Counter
 from contextlib import contextmanager
-from functools import partial
 
 def put(home, place, function):
     """Into a class, or into the names of this file if home is None."""
@@ -3913,10 +3910,13 @@ if wanted("trial"):
 # *Adam* is what most programs get in place of a check: does it train?
 # In 400 steps it should come to more than 85% of the points right, by the
 # median over the last 200 steps.
-# It trains with the patched loss of chapter 4, since the loss from the logit
-# has no log in which a fault could show.
+# Both have the patched loss of chapter 4, since the loss from the logit has no
+# log in which a fault could show.
 # %%
-def network():
+def patched_mean(z, y):
+    return patched_bce(z, y).mean()
+
+def network(cost=patched_mean):
     """A small network's loss, as a function for gradcheck, and parameters."""
     model = MLP(*weights(hidden=5))
     X, y = spiral()
@@ -3925,17 +3925,17 @@ def network():
     # The arguments are the model's own parameters. A nudge puts a new array
     # into their data, so the model sees it.
     def loss(W1, b1, W2, b2):
-        return patched_bce(model(points), labels).mean()
+        return cost(model(points), labels)
 
     return loss, model.params
 
-def patched_mean(ours, z, y):
+def patched_instead(ours, z, y):
     """To stand in for bce_with_logits, which is `ours` here, and not used."""
-    return patched_bce(z, y).mean()
+    return patched_mean(z, y)
 
 def trained(optimizer, lr=0.1):
     """Accuracy after 400 steps with the patched loss."""
-    with replaced(None, "bce_with_logits", patched_mean):
+    with replaced(None, "bce_with_logits", patched_instead):
         loss, accuracy = train(optimizer, lr=lr, steps=400).final()
     return accuracy
 
@@ -4443,6 +4443,8 @@ MATRICES = {"same shape": [(3, 3), (3, 3)], "not square": [(2, 3), (3, 2)],
 # The second of them has other uses of its operand, before the word and after
 # it, and the operand is one that was computed.
 # %%
+from functools import partial
+
 def twice(word):
     return lambda x: word(x, x)
 
@@ -4578,6 +4580,9 @@ def in_common(rows):
 # each verdict; for each word the number of its programs that are not there;
 # and what the failures have in common.
 # %%
+import textwrap
+from collections import Counter
+
 class Examination(Report):
     """What examine found, a Case in each row. True if nothing is WRONG and
     something is ok."""
@@ -4809,8 +4814,8 @@ def break_it(name):
 # What happens with one random seed could be luck.
 # So we train five networks in one graph, with chapter 8's `train_many`, and
 # report the median of the five.
-# The run keeps the networks as they were after steps 1 and 50.
 # A single seed that is lucky, or unlucky, does not move the median far.
+# The run keeps the networks as they were after steps 1 and 50.
 #
 # Three things are asked about the five.
 # The first is their accuracy at the end.
@@ -4858,7 +4863,7 @@ def first_step(run, lr=0.1):
 # %%
 def patched_losses(lr):
     """The patched loss of each of the five after 200 steps of RMSProp."""
-    with replaced(None, "bce_with_logits", patched_mean):
+    with replaced(None, "bce_with_logits", patched_instead):
         run = train_many(RMSProp, FIVE, lr, steps=200)
     X, y = run.data
     losses = patched_bce(run.model(X), y).data
@@ -5008,24 +5013,13 @@ class TooLongAMemory:
 #
 # Whether a fault shows depends on the program that is asked.
 # The network of chapter 9 has the patched loss, which uses p twice.
-# Here is its twin with the loss from the logit.
+# It has a twin with the loss from the logit, `network(bce_with_logits)`.
 # In that one nothing is used twice: from each parameter there is one path to
 # the loss.
-# And `worst_error` asks `gradcheck` for its largest relative error, which must
-# be below 1e-4.
+# The function `worst_error` asks `gradcheck` for its largest relative error,
+# which must be below 1e-4.
 # An error of 1 means that one of the two slopes is 0 and the other is not.
 # %%
-def logit_network():
-    """Chapter 9's network, with the loss from the logit."""
-    model = MLP(*weights(hidden=5))
-    X, y = spiral()
-    points, labels = X[::25], y[::25]
-
-    def loss(W1, b1, W2, b2):
-        return bce_with_logits(model(points), labels)
-
-    return loss, model.params
-
 def worst_error(program, h=1e-5):
     """The largest relative error that gradcheck finds in (f, params)."""
     f, params = program
@@ -5053,7 +5047,7 @@ class WrongOrder:
             random = worst_error(network())
         with planted("breadth_first"):
             breadth = worst_error(network())
-            one_path = worst_error(logit_network())
+            one_path = worst_error(network(bce_with_logits))
             (y + y * y).backward()
         return [
             Measurement("random order, the network: error {found:.0f}",
@@ -5092,7 +5086,7 @@ class OneCharacter:
         with planted("overwriting"):
             (x * x).backward()
             patched = worst_error(network())
-            one_path = worst_error(logit_network())
+            one_path = worst_error(network(bce_with_logits))
             covered = worst_error((cover, LEAVES))
         return [
             Measurement("the slope of x * x at 3: {found:.0f}", x.grad, 3, 3),
@@ -5834,9 +5828,9 @@ if wanted("frameworks"):
 #
 #     3.4445 s  -  4.7750 s^3  +  2.0315 s^5
 #
-# The three numbers were chosen so that a small s grows quickly, by a factor of
-# 3.4 in a round, and that an s between 0.68 and 1.21 stays between 0.68 and
-# 1.21.
+# The three numbers were chosen so that a small s grows quickly, says the
+# comment in `muon.py`: by a factor of 3.4 in a round.
+# And an s between 0.68 and 1.21 stays between 0.68 and 1.21.
 # The result is the step, times lr and a factor for the shape of W.
 # %%
 MUON = 3.4445, -4.7750, 2.0315

@@ -128,7 +128,8 @@ def undress(page_html):
     for part in soup.select(".celltag_fold[id] .highlight, .celltag_answers[id] .outputs"):
         code = re.sub("<.*?>", "", put_back(part.get_text()))
         names = re.findall(r"(?m)^(?:def|class) (\w+)", code)
-        chapter, section = (part.find_previous(tags).get_text() for tags in (["h1", "h2"], ["h1", "h2", "h3"]))
+        chapter = part.find_previous(["h1", "h2"]).get_text()
+        section = part.find_previous(["h1", "h2", "h3"]).get_text()
         if "Exercises" in chapter:      # nudge_1 is asked for as nudge.1
             names = [name.replace("_", ".") for name in names if re.search(r"_\d$", name)] or names
         kind = ("Answers" if not part.code else "Plumbing" if not names else
@@ -150,7 +151,7 @@ def on_page_content(page_html, page, config, files):
     if page.file.src_uri == "anatomy.ipynb":
         page_html, headings = undress(page_html)
         page.toc = get_toc(nest_toc_tokens(headings))
-    # Names, spaces, dots and brackets have the colour of the code around them: half of all marks.
+    # Names, spaces, dots and brackets take the colour of the code around them: they are half of all marks.
     page_html = re.sub('<span class="[nwpo]">([^<]*)</span>', r"\1", page_html)
     return page_html.replace("<pre>", '<pre tabindex="0">')     # wide code scrolls, by keyboard too
 

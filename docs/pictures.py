@@ -30,13 +30,17 @@ def points(svg):
         svg = re.sub(rf"({use}\s*)+", path, svg)
     return svg
 
-def straightened(svg):
-    """Paths without the points in the middle of a line along an axis, of which a contour has many."""
-    for middle in r"(L (\S+) \S+\s+)L \2 \S+\s+(?=L \2 )", r"(L \S+ (\S+)\s+)L \S+ \2\s+(?=L \S+ \2\s)":
-        left_out = 1
-        while left_out:
-            svg, left_out = re.subn(middle, r"\1", svg)
-    return svg
+def straightened(match):
+    """A run of points without those that lie between their neighbours, on a line along an axis."""
+    points = [(float(x), float(y)) for x, y in re.findall(r"L (\S+) (\S+)", match[0])]
+    kept = points[:1]
+    for here, after in zip(points[1:], points[2:]):
+        both = list(zip(kept[-1], here, after))
+        between = all(min(a, c) <= b <= max(a, c) for a, b, c in both)
+        level = any(a == b == c for a, b, c in both)
+        if not (between and level):
+            kept.append(here)
+    return "".join(f"L {x:g} {y:g} " for x, y in kept + points[-1:])
 
 def themed(svg):
     """One picture as a page wants it: its title as a name, ink in the colour of the text, no paper."""
@@ -44,7 +48,7 @@ def themed(svg):
     svg = re.sub(r"(?s)^.*?(?=<svg)|<!--.*?-->|<(style|metadata|title|defs)>\s*</\1>|"
                  r"<(style|metadata|title)\b.*?</\2>", "", svg)
     svg = re.sub(r'([\s"-](?:\d\d+\.\d|\d\.\d\d))\d+', r"\1", points(svg))     # enough for an eye
-    svg = straightened(svg)
+    svg = re.sub(r"(L \S+ \S+\s+){3,}", straightened, svg)
     svg = svg.replace("fill: #ffffff", "fill: none").replace("#000000", "currentColor")
     return svg.replace("<svg ", f'<svg role="img" aria-label="{alt}" fill="currentColor" ', 1)
 

@@ -180,12 +180,12 @@ def test_dead_counts_units_that_are_0_on_every_point():
 
 
 def test_nothing_but_a_second_path_tells_breadth_first_from_the_true_order():
-    ours = slopes(A.logit_network())
+    ours = slopes(A.network(A.bce_with_logits))
     for fault in "breadth_first", "overwriting":
         with A.planted(fault):
             assert not A.gradcheck(*A.network())
             assert not A.gradcheck(A.cover, A.LEAVES)
-            theirs = slopes(A.logit_network())
+            theirs = slopes(A.network(A.bce_with_logits))
         for g, right in zip(theirs, ours, strict=True):
             np.testing.assert_allclose(g, right, rtol=1e-12)
 
@@ -198,7 +198,7 @@ def test_a_random_order_delivers_nothing():
 
 def test_the_twin_has_the_network_s_points_and_weights():
     f, params = A.network()
-    twin, same = A.logit_network()
+    twin, same = A.network(A.bce_with_logits)
     for p, q in zip(params, same, strict=True):
         assert np.array_equal(p.data, q.data)
     assert twin(*same).data == pytest.approx(f(*params).data, rel=1e-6)

@@ -183,6 +183,20 @@ def test_pictures_can_be_read_on_a_phone():
             assert 9 * 358 / width > 8.5, f"{path.name}: letters of {width}"
 
 
+def test_a_path_loses_what_lies_inside_of_a_line_and_no_peak():
+    found = importlib.util.spec_from_file_location("pictures", ROOT / "docs/pictures.py")
+    pictures = importlib.util.module_from_spec(found)
+    found.loader.exec_module(pictures)
+
+    def kept(*points):
+        run = "".join(f"L {x} {y} " for x, y in points)
+        return [tuple(map(float, point)) for point in re.findall(r"L (\S+) (\S+)", pictures.straightened([run]))]
+
+    assert kept((0, 0), (0, 1), (0, 2.5), (0, 4), (3, 4), (5, 4)) == [(0, 0), (0, 4), (5, 4)]
+    for bent in ([(0, 0), (0, 5), (0, 2)], [(0, 0), (7, 0), (3, 0), (3, 1)], [(0, 0), (1, 1), (2, 2)]):
+        assert kept(*bent) == bent
+
+
 def test_no_id_is_used_twice(pages):
     for name, page in pages.items():
         ids = [tag["id"] for tag in page.find_all(id=True)]
