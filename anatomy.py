@@ -254,6 +254,7 @@ import io
 
 BLUE, ORANGE, GREEN, PURPLE = "#2b7bba", "#b85c00", "#1f8257", "#a94b96"
 STYLE = {"font.size": 9, "axes.titlesize": 9, "path.simplify_threshold": 0.3,
+         "svg.fonttype": "none",
          "axes.spines.top": False, "axes.spines.right": False}
 
 def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):

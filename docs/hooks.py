@@ -17,7 +17,7 @@ from mkdocs.structure.files import File
 from mkdocs.structure.toc import get_toc
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pictures import inline, themed
+from pictures import themed
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = f"Python {platform.python_version()}, numpy {version('numpy')}, matplotlib {version('matplotlib')}"
@@ -81,7 +81,7 @@ def generated(name):
         return f'<div class="table"{wide} markdown>\n\n{text}\n</div>'
     svg = themed(text)
     alt = re.search('aria-label="(.*?)"', svg)[1]
-    return f'<figure>{inline(svg, name[:-4])}<figcaption aria-hidden="true">{alt}</figcaption></figure>'
+    return f'<figure>{svg}<figcaption aria-hidden="true">{alt}</figcaption></figure>'
 
 def results():
     """Every picture and table in story order, then the command and the cell that make it."""
@@ -113,7 +113,7 @@ def undress(page_html):
     """mkdocs-jupyter's page as Material would have written it, and the headings in it."""
     kept = []       # pictures and lines of code: nine tenths of the page, parsed by nobody
     def keep(match):
-        kept.append(inline(match[0], f"p{match.start()}") if match[0].startswith("<svg") else match[0])
+        kept.append(match[0])
         return f"\ue000{len(kept) - 1}\ue000"
     def put_back(text):
         return re.sub("\ue000(\\d+)\ue000", lambda m: kept[int(m[1])], text)

@@ -3,62 +3,114 @@
 python docs/pictures.py FOLDER does so with every SVG there, which then follows a
 browser's light or dark scheme by itself, as on a page of GitHub.
 """
-import html, re, sys
+import re
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
-SCHEME = ("<style>svg{color:#222}@media(prefers-color-scheme:dark)"
-          "{svg{color:#ddd;filter:brightness(1.4)}}</style>")
+SCHEME = "svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#ddd;filter:brightness(1.4)}}"
+FONT = {"font-family": "system-ui, 'DejaVu Sans', Verdana, sans-serif", "font-size": "9"}
 
-def points(svg):
-    """Each series of markers as one path: a stroke without length per dot, two lines per cross."""
-    for marker, d in re.findall(r'<path id="(m\w+)" d="(.*?)"', svg, re.S):
-        use = rf'<use xlink:href="#{marker}" x="(\S+)" y="(\S+)" style="(.*?)"/>'
-        size = 2 * float(re.search(r"-?[\d.]+ (-?[\d.]+)", d)[1])
-        if "C" in d:        # a circle: its edge is 1 wide
-            draw, width = "M{:.1f} {:.1f}h0", abs(size) + 1
-        elif d.count("M") == 2:
-            draw, width = f"M{{:.1f}} {{:.1f}}m-{size/2} -{size/2}l{size} {size}m0-{size}l-{size} {size}", 1
+def written(numbers, parts=10):
+    """Whole numbers of parts, tenths or hundredths, as text without what a path may leave out."""
+    text = " ".join(f"{number / parts:g}" for number in numbers)
+    return re.sub(r"\b0\.", ".", text).replace(" -", "-")
+
+def same_way(one, other):
+    """Do two steps lead into one direction?"""
+    (x, y), (u, v) = one, other
+    return x * v == y * u and x * u + y * v >= 0
+
+def shorter(path, parts=10):
+    """A path in steps from point to point, rounded, without points that lie inside of a line."""
+    here = start = (0, 0)
+    steps = []      # each a command, and for each of its points the way there
+    for command, numbers in re.findall(r"([MLCQz])([^MLCQz]*)", path):
+        values = [round(parts * float(number)) for number in numbers.split()]
+        ways = [(x - here[0], y - here[1]) for x, y in zip(values[::2], values[1::2])]
+        if command == "z":
+            here = start
         else:
-            continue        # a tick of an axis
-        def path(match):
-            spots = [draw.format(float(x), float(y)) for x, y, _ in re.findall(use, match[0])]
-            color = re.search("stroke: ([^;\"]+)", match[0])[1]
-            opacity = re.search("(stroke-)?opacity: ([.\\d]+)", match[0])
-            faint = f"; opacity: {opacity[2]}" if opacity else ""
-            return (f'<path d="{"".join(spots)}" style="fill: none; stroke: {color}; '
-                    f'stroke-width: {width:g}; stroke-linecap: round{faint}"/>')
-        svg = re.sub(rf"({use}\s*)+", path, svg)
-    return svg
+            here = tuple(values[-2:])
+        if command == "M":
+            start = here
+        if command == "L" and steps[-1][0] == "l" and same_way(steps[-1][1][0], ways[0]):
+            (x, y), (u, v) = steps.pop()[1][0], ways[0]
+            ways = [(x + u, y + v)]
+        steps.append((command.lower(), ways))
+    # A path may begin with a step: it is one from the corner of the picture.
+    text, last = "", ""
+    for command, ways in steps:
+        numbers = written([number for way in ways for number in way], parts)
+        if command != last or command == "m":
+            text += command
+        elif not numbers.startswith("-"):
+            text += " "
+        text, last = text + numbers, command
+    return text
 
-def straightened(match):
-    """A run of points without those that lie between their neighbours, on a line along an axis."""
-    points = [(float(x), float(y)) for x, y in re.findall(r"L (\S+) (\S+)", match[0])]
-    kept = points[:1]
-    for here, after in zip(points[1:], points[2:]):
-        both = list(zip(kept[-1], here, after))
-        between = all(min(a, c) <= b <= max(a, c) for a, b, c in both)
-        level = any(a == b == c for a, b, c in both)
-        if not (between and level):
-            kept.append(here)
-    return "".join(f"L {x:g} {y:g} " for x, y in kept + points[-1:])
+def marked(root):
+    """Each series of marks as one path, whose corners carry the mark."""
+    for group in root.iter("g"):
+        uses = [child for child in group if child.tag == "use"]
+        if len(uses) > 2:
+            name = uses[0].get("href")[1:]
+            shape = root.find(f".//path[@id='{name}']")
+            style = uses[0].get("style", shape.get("style"))
+            marker = Element("marker", {"id": name + "s", "overflow": "visible", "markerUnits": "userSpaceOnUse"})
+            marker.append(Element("path", {"d": shape.get("d"), "style": style}))
+            spots = "".join(f"M {use.get('x')} {use.get('y')} " for use in uses)
+            series = Element("path", {"d": spots, "style": f"fill: none; marker: url(#{name}s)"})
+            group[:] = [child for child in group if child not in uses] + [marker, series]
+
+def flattened(parent):
+    """Without groups that say nothing, and without what nobody sees."""
+    for child in list(parent):
+        flattened(child)
+        at = list(parent).index(child)
+        empty = child.tag == "defs" and len(child) == 0
+        unused = parent.tag == "defs" and "id" not in child.attrib
+        paper = child.tag == "path" and child.get("style") == "fill: none"
+        if child.tag in ("metadata", "title", "style") or empty or unused or paper:
+            parent.remove(child)
+        elif child.tag == "g" and not child.attrib:
+            parent[at:at + 1] = list(child)
 
 def themed(svg):
     """One picture as a page wants it: its title as a name, ink in the colour of the text, no paper."""
-    alt = html.escape(html.unescape(re.search("(?s)<title>(.*?)</title>", svg)[1]))
-    svg = re.sub(r"(?s)^.*?(?=<svg)|<!--.*?-->|<(style|metadata|title|defs)>\s*</\1>|"
-                 r"<(style|metadata|title)\b.*?</\2>", "", svg)
-    svg = re.sub(r'([\s"-](?:\d\d+\.\d|\d\.\d\d))\d+', r"\1", points(svg))     # enough for an eye
-    svg = re.sub(r"(L \S+ \S+\s+){3,}", straightened, svg)
-    svg = svg.replace("fill: #ffffff", "fill: none").replace("#000000", "currentColor")
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{alt}" fill="currentColor" ', 1)
-
-def inline(svg, name):
-    """A themed picture to stand in a page: no id that another has."""
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", svg)
+    plain = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "").replace("xlink:", "")
+    root = ElementTree.fromstring(plain)
+    title = root.findtext("title")
+    marked(root)
+    shapes = root.findall(".//defs/path") + root.findall(".//marker/path")
+    text = ElementTree.tostring(root, "unicode")
+    for part in root.iter():
+        named = part.get("id")
+        if named and f'"#{named}"' not in text and f"url(#{named})" not in text:
+            del part.attrib["id"]
+        for key in "x", "y", "width", "height":
+            if key in part.keys():
+                part.set(key, written([round(10 * float(part.get(key).removesuffix("pt")))]))
+        if part.get("d"):
+            small = part in shapes
+            part.set("d", shorter(part.get("d"), 100 if small else 10))
+        if part.get("style"):
+            style = re.sub(r"font-family: [^;]*;? ?|font-size: 9px;? ?|font: 9px [^;]*;? ?", "", part.get("style"))
+            style = style.replace("#ffffff", "none").replace("#000000", "currentColor")
+            part.set("style", re.sub("(; )?$", "", style))
+        if "rotate(-0 " in part.get("transform", ""):
+            del part.attrib["transform"]
+        part.text, part.tail = (part.text or "").strip(), ""
+    flattened(root)
+    root.attrib = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": " ".join(title.split()),
+                   "viewBox": root.get("viewBox"), "fill": "currentColor",
+                   "stroke-linejoin": "round", **FONT}
+    return ElementTree.tostring(root, "unicode")
 
 def alone(svg):
     """A themed picture to stand by itself: it follows the browser's scheme."""
-    return re.sub(r"(<svg [^>]*>)", rf"\g<1>{SCHEME}", svg, count=1)
+    return re.sub("(<svg [^>]*>)", rf"\g<1><style>{SCHEME}</style>", svg, count=1)
 
 if __name__ == "__main__":
     for path in Path(sys.argv[1]).glob("*.svg"):
