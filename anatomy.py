@@ -4807,7 +4807,7 @@ def break_it(name):
     say(f"Repair: {told.repair}")
     print()
 # %% [markdown]
-# ### The optimizers' settings
+# ### Settings: the rate, bias correction, a long memory
 #
 # A setting is one number, and nobody complains when it changes.
 # We change three: the rate, Adam's bias correction, and the beta2 of Adam.
@@ -4885,7 +4885,7 @@ def too_fast(name, run, accuracy, jump):
 # mistake would say nothing about it.
 # (Some breakages also show where a mistake does *not* show, and these
 # measurements are the same for the repaired program.)
-# %%
+# %% tags=["answer"]
 @breakage("rate")
 class TenTimesTheRate:
     """A rate of 1, which is ten times what chapter 7 took."""
@@ -4923,6 +4923,9 @@ class TenTimesTheRate:
     at 0.1 is accused as well, and recovers.)"""
     repair = """a search for the rate, for each optimizer by itself, as in
     chapter 8."""
+
+if wanted("break"):
+    break_it("rate")
 # %% [markdown]
 # The next two breakages are about bias correction.
 # Without the correction Adam's first step is 3.16 times as long as with it,
@@ -4930,7 +4933,7 @@ class TenTimesTheRate:
 # In chapter 7 one random seed showed what comes of that, and here are five.
 # For each seed we divide the loss of the uncorrected run by that of the
 # corrected one, and take the median of the five ratios.
-# %%
+# %% tags=["answer"]
 @breakage("correction")
 class WithoutCorrection:
     """Adam as it is, but the averages are not divided by their weights."""
@@ -4969,13 +4972,16 @@ class WithoutCorrection:
     caught = """the length of the first step. With the correction it is at most
     lr sqrt(257)."""
     repair = "divide each average by its weight."
+
+if wanted("break"):
+    break_it("correction")
 # %% [markdown]
 # How long may Adam remember?
 # With beta2 = 0.9999, a share in the average of g^2 falls to half in 6931
 # steps, by chapter 6's log(1/2) / log(beta).
 # Our run has 400 steps.
 # By how much its last step is too long, `excess` says, chapter 6's r(t).
-# %%
+# %% tags=["answer"]
 @breakage("memory")
 class TooLongAMemory:
     """Adam with beta2 = 0.9999."""
@@ -5006,8 +5012,11 @@ class TooLongAMemory:
     caught = "the length of the first step."
     repair = """divide each average by its weight. The longer the memory, the
     more it matters."""
+
+if wanted("break"):
+    break_it("memory")
 # %% [markdown]
-# ### The engine
+# ### The engine: order, = for +=, no unbroadcast
 #
 # Now faults of chapter 9, those that spoil the pass backward.
 # There we asked which check convicts them, and here we look at what they do.
@@ -5030,7 +5039,7 @@ def worst_error(program, h=1e-5):
 # First the order.
 # One of its programs is that of chapter 2, y + y * y with y = x * x, at x = 3.
 # Its slope is (1 + 18) * 6 = 114.
-# %%
+# %% tags=["answer"]
 @breakage("order")
 class WrongOrder:
     """The nodes in a random order, or breadth first."""
@@ -5069,11 +5078,14 @@ class WrongOrder:
     caught = """gradcheck, of a program in which paths of different lengths end
     at the same inner node."""
     repair = "take a node after all its uses, as by newest first."
+
+if wanted("break"):
+    break_it("order")
 # %% [markdown]
 # The next fault is one character long: = in place of +=, where a report meets
 # what has come before.
 # Chapter 2 has two sums, one over uses and one over calls; this is the first.
-# %%
+# %% tags=["answer"]
 @breakage("overwriting")
 class OneCharacter:
     """The last report erases the others."""
@@ -5104,6 +5116,9 @@ class OneCharacter:
     caught = """cover, the expression of chapter 9, in which x has many
     uses."""
     repair = "add, in the one place where reports arrive."
+
+if wanted("break"):
+    break_it("overwriting")
 # %% [markdown]
 # What if the sum over copies is left out?
 # Our optimizers refuse a gradient of another shape, but a plain p = p - g does
@@ -5130,7 +5145,7 @@ def accuracy_of(model):
     X, y = spiral()
     loss, accuracy = score(model, X, y)
     return accuracy
-
+# %% tags=["answer"]
 @breakage("growth")
 class CopiesNotSummed:
     """No unbroadcast, and steps p = p - g."""
@@ -5171,8 +5186,11 @@ class CopiesNotSummed:
     caught = """shapes, the first check of chapter 9, and the step of our
     optimizers, which refuses such a gradient."""
     repair = "sum over the copies, with unbroadcast."
+
+if wanted("break"):
+    break_it("growth")
 # %% [markdown]
-# ### The program
+# ### The program: no zero_grad, edited arrays, labels
 #
 # In the next three the engine is right.
 # The program around it asks for something that nobody meant.
@@ -5196,7 +5214,7 @@ def second_over_first():
         still.step()
         slopes.append(b2.grad.item())
     return slopes[1] / slopes[0]
-
+# %% tags=["answer"]
 @breakage("zero_grad")
 class NeverCleared:
     """No gradient is set back to None."""
@@ -5226,11 +5244,14 @@ class NeverCleared:
     caught = """two steps at a rate of 0 with the same batch. No check of a
     single gradient sees it, as each new slope is right."""
     repair = "clear the gradients in every step."
+
+if wanted("break"):
+    break_it("zero_grad")
 # %% [markdown]
 # A rule remembers arrays, and does not copy them.
 # So what happens when somebody writes into such an array, between the forward
 # pass and the pass backward?
-# %%
+# %% tags=["answer"]
 @breakage("editing")
 class EditedArray:
     """An array is changed after a rule has remembered it."""
@@ -5262,6 +5283,9 @@ class EditedArray:
     tensor, and refuses to go backward through a changed one (its notes on
     autograd mechanics, "In-place correctness checks")."""
     repair = "give x.data a new array, as the optimizers do."
+
+if wanted("break"):
+    break_it("editing")
 # %% [markdown]
 # Labels of shape (N,) slipped through all checks of slopes in chapter 9.
 # What does a network learn from them?
@@ -5273,7 +5297,7 @@ def slopes_along(logits, labels):
     z = Tensor(logits)
     patched_bce(z, labels).mean().backward()
     return z.grad
-
+# %% tags=["answer"]
 @breakage("labels")
 class LabelsInARow:
     """Labels of shape (N,) against logits of shape (N, 1)."""
@@ -5303,8 +5327,11 @@ class LabelsInARow:
     caught = """a look at the shapes of logits and labels. Our bce_with_logits
     looks, and refuses them."""
     repair = "reshape the labels like the logits."
+
+if wanted("break"):
+    break_it("labels")
 # %% [markdown]
-# ### The judge
+# ### The judge: float32, and a kink
 #
 # Last, the nudge itself.
 # In the two cases here the engine is right, and the nudge accuses it.
@@ -5312,7 +5339,7 @@ class LabelsInARow:
 # The first is a function that computes in float32, which are numbers of about
 # 7 digits.
 # We take the curve of chapter 1, e^x sin(x), whose slope we know.
-# %%
+# %% tags=["answer"]
 @breakage("single")
 class SevenDigits:
     """A function in float32, nudged as if it had 16 digits."""
@@ -5343,12 +5370,15 @@ class SevenDigits:
     would stay."""
     repair = """check in float64. Where that cannot be, take h = 5e-3 and a
     tolerance of 1e-3."""
+
+if wanted("break"):
+    break_it("single")
 # %% [markdown]
 # The second case is a kink.
 # The relu has one at 0, and we ask at 1e-6, close to it.
 # So that `gradcheck` has a slope to judge it asks about 0.5 as well, where
 # there is no kink nearby.
-# %%
+# %% tags=["answer"]
 @breakage("kink")
 class AcrossTheKink:
     """relu at 1e-6, nudged by ten times that."""
@@ -5376,12 +5406,9 @@ class AcrossTheKink:
     caught = """a second, smaller h. Both find the same where f is smooth, and
     a wrong rule is wrong with both."""
     repair = "try other points, away from the kink."
-# %% [markdown]
-# Here are the measurements.
-# %% tags=["answers"]
+
 if wanted("break"):
-    for name in BREAKAGES:
-        break_it(name)
+    break_it("kink")
 # %% [markdown]
 # Three of the eleven made a score better.
 # Ten times the rate helped SGD, and that was a gain.
@@ -6285,7 +6312,8 @@ def break_2():
 # A good way to begin is the value alone, in a Tensor without any rule.
 # When the value is right, `check` says so, and asks for the slope.
 #
-# Exercise **engine.3** (one star) asks for a cumulative sum.
+# #### engine.3 (one star): cumulative sum
+#
 # A function of a vector x of shape (n,) returns the sums x0, x0 + x1,
 # x0 + x1 + x2 and so on, of shape (n,).
 # For 3, 1, 2 that is 3, 4, 6.
@@ -6293,7 +6321,8 @@ def break_2():
 # for the seed 1, 1, 1 the slopes are 3, 2, 1.
 # Graded are the values and the slopes, for two lengths n.
 #
-# Exercise **rules.3** (one star) asks for the size of a number.
+# #### rules.3 (one star): size of a number
+#
 # A function of x, of any shape, returns |x| entry by entry.
 # For -3, 0.5 that is 3, 0.5, and the slopes are -1 and 1.
 # At 0 the graph of |x| has a kink.
@@ -6302,7 +6331,8 @@ def break_2():
 # Graded are the values and the slopes, away from 0, close to it, and at 0
 # itself, alone and among other numbers.
 #
-# Exercise **rules.4** (two stars) asks for the larger of two.
+# #### rules.4 (two stars): larger of two
+#
 # A function of a and b returns max(a, b) entry by entry, and stretches both to
 # one shape, as numpy does.
 # For 1, 5 and 3, 4 that is 3, 5.
@@ -6316,8 +6346,8 @@ def break_2():
 # It says 1/2 as well, since one of its steps is on each side, but it says so
 # of a function that has no slope at this point.
 #
-# Exercise **rules.5** (two stars) asks for a logarithm of a sum of
-# exponentials.
+# #### rules.5 (two stars): logarithm of a sum of exponentials
+#
 # A function of x, of shape (..., n), returns log(e^x0 + ... + e^x(n-1)) along
 # the last axis, of shape (...).
 # For 0, 0 it is log 2 = 0.693.
@@ -6328,7 +6358,8 @@ def break_2():
 # Graded are values and slopes, at moderate numbers and at such large ones, for
 # one, two and three axes.
 #
-# Exercise **rules.6** (two stars) asks for cross-entropy for K classes.
+# #### rules.6 (two stars): cross-entropy for K classes
+#
 # A function of logits z of shape (N, K) and labels, an array of N whole
 # numbers from 0 to K - 1, returns one number.
 # The softmax makes probabilities of a point's logits: p[k] is e^z[k], over the
@@ -6343,7 +6374,8 @@ def break_2():
 # Graded are values and slopes along z, at moderate and at large logits.
 # The labels have no slope.
 #
-# Exercise **optimizers.3** (two stars) asks for AdamW.
+# #### optimizers.3 (two stars): AdamW
+#
 # A class is made as `AdamW(params, lr=0.1, decay=0.5)`.
 # First comes a list of leaf Tensors, and then lr and decay, by these names.
 # It has a method `step`, which reads the grads; each parameter has one.
@@ -6358,7 +6390,8 @@ def break_2():
 # 1 - 0.1 * 0.5 = 0.95, and then by 0.1 to 0.85.
 # Graded are six steps of two parameters, for two choices of lr and decay.
 #
-# Exercise **optimizers.4** (two stars) asks for Nesterov's momentum.
+# #### optimizers.4 (two stars): Nesterov's momentum
+#
 # A class is made as `Nesterov(params, lr=0.1, beta=0.9)`, with lr and beta by
 # these names, and has a method `step`.
 # PyTorch keeps a sum, as chapter 6 said, u <- mu u + g, and takes as direction
@@ -6376,7 +6409,8 @@ def break_2():
 # Graded are six steps of two parameters, for two choices of lr and beta,
 # against PyTorch's sum.
 #
-# Exercise **spiral.3** (two stars) asks for a second hidden layer.
+# #### spiral.3 (two stars): second hidden layer
+#
 # A class or a function is called with six arrays W1, b1, W2, b2, W3, b3 of
 # shapes (2, H), (1, H), (H, K), (1, K), (K, 1) and (1, 1), and makes a model.
 # The model has `params`, a list of six leaf Tensors in this order, and is
@@ -6388,7 +6422,8 @@ def break_2():
 # Graded are the shapes of the six, the logits, and the slopes along all six,
 # for two choices of N, H and K.
 #
-# Exercise **race.3** (two stars) asks for stopping early.
+# #### race.3 (two stars): stopping early
+#
 # A function of losses, an array with the loss after each step, and of
 # patience, a whole number of at least 1, returns a whole number: the step at
 # which a run would have been stopped.
@@ -6402,7 +6437,8 @@ def break_2():
 # lowest, 2, appeared at step 3.
 # Graded are steps, in eleven cases.
 #
-# Exercise **trial.3** (three stars) asks for a fault that slips through.
+# #### trial.3 (three stars): fault that slips through
+#
 # No fault of chapter 9 that makes a slope wrong slips through `cover`.
 # But it uses every word, and not every way to use it.
 # Find a fault that slips through, and write an expression that catches it.
@@ -6841,30 +6877,30 @@ SOLUTIONS = {
                 wider_cover)}
 # %% [markdown]
 # Every solution is judged as a reader's would be.
-# Then come the numbers.
-# This is where they come from:
-#
-#     nudge.1        the term with h^2 is left, and for x^3 it is h^2 itself
-#     nudge.2        two calls for each of 100 * 10 + 10 numbers
-#     engine.1       2 a + b along a, by two paths, and a along b
-#     engine.2       three times 4 x^3; each call begins with a new ledger
-#     unbroadcast.1  the axes of 4 and of 2 were stretched: 4 * 2 copies
-#     unbroadcast.2  the mean is a fifth of the sum, and the rest is missing
-#     rules.1        two seeds add up: 0.75 - 0.25 twice, and -0.25 - 0.25
-#     rules.2        p times the share of 1 - p in 1 - p + 1e-8
-#     gradcheck.1    the distance is 3/2 a, and the larger of the two is a
-#     gradcheck.2    at 0 the nudge says 1/2, and the rule 0
-#     optimizers.1   m is 0.1 g, and so is the root of v
-#     optimizers.2   0.99^t falls below 1/2 with that step
-#     spiral.1       2 * 10 + 10 + 10 * 1 + 1
-#     spiral.2       log(1 + e^3) for class 0, and 3 less for class 1
-#     race.1         the first step is lr g / (0.1 g)
-#     race.2         the first m is 0.1 g
-#     trial.1        the value is 1, whatever x is
-#     trial.2        numpy stretches both to (32, 32)
-#     break.1        -log(1e-8) for half of the points, nothing for the others
-#     break.2        a rise of relu(1.5e-5) over a run of 2e-5
-# %% tags=["answers"]
+# Then come the numbers, each with where it comes from.
+# %% tags=["answer"]
+REASONS = {
+    "nudge.1": "the term with h^2 is left, and for x^3 it is h^2 itself",
+    "nudge.2": "two calls for each of 100 * 10 + 10 numbers",
+    "engine.1": "2 a + b along a, by two paths, and a along b",
+    "engine.2": "three times 4 x^3; each call begins with a new ledger",
+    "unbroadcast.1": "the axes of 4 and of 2 were stretched: 4 * 2 copies",
+    "unbroadcast.2": "the mean is a fifth of the sum, and the rest is missing",
+    "rules.1": "two seeds add up: 0.75 - 0.25 twice, and -0.25 - 0.25",
+    "rules.2": "p times the share of 1 - p in 1 - p + 1e-8",
+    "gradcheck.1": "the distance is 3/2 a, and the larger of the two is a",
+    "gradcheck.2": "at 0 the nudge says 1/2, and the rule 0",
+    "optimizers.1": "m is 0.1 g, and so is the root of v",
+    "optimizers.2": "0.99^t falls below 1/2 with that step",
+    "spiral.1": "2 * 10 + 10 + 10 * 1 + 1",
+    "spiral.2": "log(1 + e^3) for class 0, and 3 less for class 1",
+    "race.1": "the first step is lr g / (0.1 g)",
+    "race.2": "the first m is 0.1 g",
+    "trial.1": "the value is 1, whatever x is",
+    "trial.2": "numpy stretches both to (32, 32)",
+    "break.1": "-log(1e-8) for half of the points, nothing for the others",
+    "break.2": "a rise of relu(1.5e-5) over a run of 2e-5"}
+
 if wanted("answers"):
     for name, solution in SOLUTIONS.items():
         assert complaint(name, solution) == ""
@@ -6872,6 +6908,7 @@ if wanted("answers"):
     for name, (question, hint, function) in NUMBERS.items():
         answer = np.array2string(np.asarray(function()), precision=4)
         print(f"{name:14} {answer}")
+        print(" " * 14, REASONS[name])
 # %% tags=["fold"]
 if ASKED and not (NOTEBOOK or OUT):
     print("\nThe pictures and tables: add --out DIR to the command.")
