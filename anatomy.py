@@ -64,7 +64,7 @@ def wanted(chapter):
 # Take f(x) = x^3 at x = 2, where calculus says that the slope is 3 x^2 = 12.
 # That is to say: near 2, the value moves 12 times as far as the input does.
 # The slope of f along x is also called the derivative of f with respect to x.
-# We nudge x by h = 0.1, once up and once down, and compute f each time:
+# We *nudge* x by h = 0.1, once up and once down, and compute f each time:
 #
 #     f(1.9) = 6.859        f(2.0) = 8.000        f(2.1) = 9.261
 #
@@ -1217,7 +1217,7 @@ if wanted("unbroadcast"):
 # already.
 # Let h be a small step of x.
 #
-# ### One operand
+# ### One operand: exp, log, tanh, sigmoid, relu
 #
 # The word **exp** is out = e^x.
 # Since e^(x+h) = e^x e^h, and e^h = 1 + h + ..., out moves by out * h.
@@ -1463,7 +1463,7 @@ if wanted("rules"):
 # %% [markdown]
 # ### The matrix product
 #
-# The matrix product has transposes in its rules.
+# The *matrix product* has transposes in its rules.
 # They are often found by looking which shapes fit; but shapes are no proof,
 # and with square matrices everything fits.
 # Write one entry of Z = X W instead, and ask where X[i,k] is used.
@@ -1597,7 +1597,7 @@ if wanted("rules"):
     assert x.grad == 0
     assert nudged == 0.5
 # %% [markdown]
-# ### From a probability to a loss
+# ### From logits to a loss: the cross-entropy
 #
 # A network that sorts points into two classes ends in a number z, the *logit*.
 # Its probability for class 1 is p = sigmoid(z), and for class 0 it is 1 - p.
@@ -1940,7 +1940,7 @@ if wanted("gradcheck"):
 # So r is 0.9e-10, the noise is 6e-10, and the floor is 6e-6.
 # The relative error is 1e-10 / 6e-6 = 0.17e-4, below tol.
 #
-# ### The judge in code
+# ### The function `gradcheck`
 #
 # A Row says of one parameter its shape, the largest difference, the largest
 # relative error, and a verdict in words.
@@ -2118,7 +2118,7 @@ if wanted("gradcheck"):
         print(f"{case}: {'ok' if report else 'no success'}")
         assert not report
 # %% [markdown]
-# ### A second judge
+# ### A second judge: the complex step
 #
 # The worst error of the network is below 1e-6, and yet it is more than 1e-9.
 # Agreement does not mean machine precision.
@@ -2322,7 +2322,7 @@ if wanted("optimizers"):
 # Only Adam divides by the weight; RMSProp is written as it is usually run, and
 # we come to what that means.
 #
-# ### The code
+# ### The code: `step`, `zero_grad`, four directions
 #
 # The base class holds the parameters and their averages.
 # A step walks over the parameters, and moves each of them against its
@@ -2751,7 +2751,7 @@ if wanted("spiral"):
 #
 # ### A network
 #
-# A network can bend.
+# A *network* can bend.
 # Ours has 2 inputs, 64 hidden units with relu, and 1 logit.
 # For a batch of N points the shapes are
 #
@@ -3201,7 +3201,7 @@ if wanted("spiral"):
     print("\nPyTorch's momentum at 0.1 is ours at 1: the same parameters"
           "\nthe loss times 1000: the same for Adam, far off for SGD")
 # %% [markdown]
-# ### Bias correction in a real run
+# ### A real run with and without the correction
 #
 # With it, each coordinate of Adam's first step is lr g / |g|, which is lr or
 # -lr.
@@ -5730,7 +5730,7 @@ if wanted("frameworks"):
 # Then r begins at 0.447, as chapter 6 found, and never exceeds 1.1, so no step
 # looks too long even without a warm-up.
 #
-# ### Three ways to decay
+# ### Weight decay, AdamW, and three ways to write them
 #
 # LLaMA's recipe also has *weight decay*: every parameter shrinks a little with
 # each step, so that none grows without need.
@@ -6153,8 +6153,8 @@ def check(name, answer):
 #
 # The next five cells hold questions and hints, and the functions that compute
 # the answers.
-# Whoever wants to think first leaves them closed, and reads the questions at
-# the end of the chapter, where they are printed.
+# Whoever reads the file, and wants to think first, passes them over: the
+# questions are printed at the end of the chapter.
 #
 # Four are about the nudge and the engine, chapters 1 and 2.
 # They ask what a nudge misses and what it costs, and how slopes add up.

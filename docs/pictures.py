@@ -3,6 +3,8 @@
 python docs/pictures.py FOLDER does so with every SVG there, which then follows a
 browser's light or dark scheme by itself, as on a page of GitHub.
 """
+import base64
+import html
 import re
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 SCHEME = "svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#ddd;filter:brightness(1.4)}}"
+PAPER = "svg{color:#222;background:#fff}"
 FONT = {"font-family": "system-ui, 'DejaVu Sans', Verdana, sans-serif", "font-size": "9"}
 
 def written(numbers, parts=10):
@@ -108,9 +111,27 @@ def themed(svg):
                    "stroke-linejoin": "round", **FONT}
     return ElementTree.tostring(root, "unicode")
 
+def styled(svg, style):
+    return re.sub("(<svg [^>]*>)", rf"\g<1><style>{style}</style>", svg, count=1)
+
 def alone(svg):
     """A themed picture to stand by itself: it follows the browser's scheme."""
-    return re.sub("(<svg [^>]*>)", rf"\g<1><style>{SCHEME}</style>", svg, count=1)
+    return styled(svg, SCHEME)
+
+def name_of(svg):
+    return html.unescape(re.search('aria-label="(.*?)"', svg)[1])
+
+def embedded(svg):
+    """A themed picture as an image on paper, which a notebook shows before anybody trusts it."""
+    data = base64.b64encode(styled(svg, PAPER).encode()).decode()
+    return f'<img alt="{html.escape(name_of(svg))}" src="data:image/svg+xml;base64,{data}">'
+
+def shown(svg):
+    """A themed picture, or what `embedded` made of it, to stand in a page with its name as a caption."""
+    if svg.startswith("data:"):
+        svg = base64.b64decode(svg.split(",")[1]).decode().replace(f"<style>{PAPER}</style>", "")
+    caption = html.escape(name_of(svg), quote=False)
+    return f'<figure>{svg}<figcaption aria-hidden="true">{caption}</figcaption></figure>'
 
 if __name__ == "__main__":
     for path in Path(sys.argv[1]).glob("*.svg"):
