@@ -32,7 +32,12 @@ def serve(folder):
 
 PAGES = ["", "anatomy/", "results/", "paste/"]
 WIDTHS = [1280, 390]
-WORDS = ["unbroadcast", "np.bincount", "bias correction"]
+# What a reader may look for, and the chapter that introduces it.
+WORDS = {"nudge": 1, "gradient": 1, "central": 1, "chain rule": 2, "tensor": 2, "backward": 2, "jacobian": 2,
+         "unbroadcast": 3, "adjoint": 3, "relu": 4, "sigmoid": 4, "logits": 4, "cross-entropy": 4,
+         "matrix product": 4, "gradcheck": 5, "complex step": 5, "learning rate": 6, "sgd": 6, "momentum": 6,
+         "rmsprop": 6, "adam": 6, "bias correction": 6, "zero_grad": 6, "spirals": 7, "network": 7, "cover": 9,
+         "examine": 9, "muon": 11, "adamw": 11, "warm-up": 11}
 
 OUT_OF_REACH = """
     return [...document.querySelectorAll("article :is(pre, code, .table)")].filter(
@@ -67,10 +72,41 @@ COLOURS = """
 TYPE = """
     const q = document.querySelector("input.md-search__input")
     document.querySelectorAll(".md-search-result__item").forEach(e => e.remove())
-    document.getElementById("__search").checked = true
+    if (!document.getElementById("__search").checked) document.getElementById("__search").click()
     q.focus(); q.value = arguments[0]
     q.dispatchEvent(new Event("keyup", {bubbles: true}))
     q.dispatchEvent(new Event("input", {bubbles: true}))"""
+
+
+# The button that copies a cell, and the code below it, on a phone.
+BUTTONS = """
+    return [...document.querySelectorAll("article .highlight")].filter(e => e.offsetParent).map(e => {
+        const button = e.querySelector(".md-code__nav"), code = e.querySelector("code")
+        return [getComputedStyle(button).opacity,
+                code.getBoundingClientRect().top - button.getBoundingClientRect().bottom]})"""
+
+# Each exercise that asks for numbers, answered rightly and wrongly as a person would.
+ANSWERS = """
+    const said = {}
+    const close = {"0.09": "0.0905", "12.0": "12.1", "0.75": "3/4", "0": "false", "1024": "1024.0"}
+    for (const form of document.querySelectorAll(".exercise form")) {
+        const name = form.parentElement.id, right = form.parentElement.querySelector("[data-right]").dataset.right
+        const wrong = right.split(", ").map(n => n === "False" ? "true" : `${Number(n) + 1}`).join(" ")
+        const ask = answer => {
+            form.querySelector("input").value = answer
+            form.querySelector("button").click()
+            return form.querySelector("output").textContent
+        }
+        said[name] = [ask(right), ask(close[right] ?? `[${right}]`), ask(wrong), ask(right + ", 7"), ask("much"), ask("")]
+    }
+    return said"""
+
+# On paper nothing scrolls, what is folded stays so, and there is nothing to click.
+PAPER = """
+    return {open: document.querySelectorAll("article details[open]").length,
+            cut: [...document.querySelectorAll("article pre")].filter(e => e.offsetParent).filter(e =>
+                e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY != "visible").length,
+            forms: [...document.querySelectorAll("article form, article .md-code__nav")].filter(e => e.offsetParent).length}"""
 
 
 class Browser:
@@ -175,6 +211,10 @@ class Looks:
             for dark in False, True:
                 self.begin((page, dark), self.page, page, dark)
         self.begin("search", self.search)
+        self.begin("phone", self.at, "anatomy/", 390, BUTTONS)
+        self.begin("answers", self.at, "anatomy/", 1280, ANSWERS)
+        self.begin("paper", self.paper)
+        self.begin("tracking", self.tracking)
         self.begin("plain", self.plain)
         self.begin("requests", lambda: self.window.requests())
 
@@ -217,12 +257,36 @@ class Looks:
                                                  args=[dark])
         if not dark:
             seen["light"] = window.js(COLOURS)
-            window.js("document.querySelector('label[for^=__palette]"
-                      ":not([hidden])').click()")
-            window.wait("return document.body.dataset.mdColorScheme == 'slate'")
+            for scheme in "default", "slate":       # from the system's to light, and then to dark
+                window.js("document.querySelector('label[for^=__palette]:not([hidden])').click()")
+                window.wait("return document.body.dataset.mdColorScheme == arguments[0]", scheme)
             seen["dark"] = window.js(COLOURS)
             window.search("gradient")
         return seen
+
+    def at(self, page, width, code):
+        """What a script finds on a page."""
+        self.window.open(f"{self.home}/{page}", width)
+        self.window.wait("return document.querySelector('.md-code__nav')")
+        return self.window.js(code)
+
+    def paper(self):
+        """The same for pages that are printed."""
+        seen = {}
+        for page in "anatomy/", "paste/":
+            self.window.open(f"{self.home}/{page}", 720)
+            self.window.cdp("Emulation.setEmulatedMedia", media="print")
+            self.window.rest()
+            seen[page] = self.window.js(PAPER)
+            self.window.cdp("Emulation.setEmulatedMedia", media="")
+        return seen
+
+    def tracking(self):
+        """The address of the page after its reader has scrolled to chapter 5."""
+        self.window.open(f"{self.home}/anatomy/", 1280)
+        self.window.js("window.scrollTo(0, document.querySelector('[id^=\"5-\"]').getBoundingClientRect().top - 60)")
+        self.window.wait("return location.hash")
+        return self.window.js("return location.hash")
 
     def search(self):
         """The addresses found for each of WORDS."""

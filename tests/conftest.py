@@ -69,7 +69,7 @@ def story(*args, **settings):
     return python(SCRIPT, *args, **settings)
 
 
-def mkdocs(folder, changed=()):
+def mkdocs(folder, changed=(), **addresses):
     """Build the site in a copy of the project, with these (path, text) changed."""
     shutil.copytree(ROOT / "docs", folder / "docs", dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("__pycache__"))
@@ -77,7 +77,8 @@ def mkdocs(folder, changed=()):
         shutil.copy(ROOT / name, folder)
     for path, text in changed:
         (folder / path).write_text(text, encoding="utf-8")
-    return python("-m", "mkdocs", "build", "--strict", cwd=folder, NO_MKDOCS_2_WARNING="1", SITE_URL="")
+    return python("-m", "mkdocs", "build", "--strict", cwd=folder,
+                  **{"NO_MKDOCS_2_WARNING": "1", "SITE_URL": "", "REPO_URL": "", **addresses})
 
 
 # The whole story chapter by chapter: what ran so far is a program of its own.

@@ -1,21 +1,36 @@
 """The site: built as a person builds it, read as a stranger reads it."""
+import base64
 import gzip
 import importlib.util
+import io
 import re
 import subprocess
 from html import unescape
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from xml.etree import ElementTree
 
 import browser
 import jupytext
+import nbformat
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
-from conftest import ROOT, mkdocs
+from anatomy import BREAKAGES, NUMBERS, PROGRAMS, REASONS
+from conftest import ROOT, SOURCE, mkdocs
 
 BOOK = jupytext.read(ROOT / "anatomy.py", fmt="py:percent").cells
 CHAPTERS = re.findall("(?m)^# ## (.+)", (ROOT / "anatomy.py").read_text("utf-8"))
 GENERATED = sorted((ROOT / "docs/generated").glob("*.*"))
+RESULTS = "docs/results.md", "# Results\n"
+
+
+def load(name):
+    """A module of docs/, which is no package."""
+    found = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")
@@ -57,27 +72,12 @@ def test_nothing_that_is_not_for_readers_is_published(site):
 
 @pytest.mark.parametrize("text, wanted", [
     ("# %%\nassert 1 + 1 == 3\n", "assert 1 + 1 == 3"),
-    ("# %% [markdown]\n# # A\n#\n# $\\frac{1}$\n", "Expected \\frac"),
+    ("# %% [markdown]\n# # A story\n", "no-such-table.md"),
 ])
 def test_a_failure_ends_the_build(text, wanted, tmp_path):
-    run = mkdocs(tmp_path, [("anatomy.py", text), ("docs/index.md", "# A page\n")])
+    run = mkdocs(tmp_path, [("anatomy.py", text), ("docs/index.md", "# A page\n\n{{ no-such-table.md }}\n"), RESULTS])
     assert run.returncode != 0 and wanted in run.stdout + run.stderr
     assert not (tmp_path / "site/anatomy/index.html").exists()
-
-
-def test_formulas_are_drawn_in_prose_and_not_in_code():
-    found = importlib.util.spec_from_file_location(
-        "formulas", ROOT / "docs/formulas.py")
-    formulas = importlib.util.module_from_spec(found)
-    found.loader.exec_module(formulas)
-    drawn = BeautifulSoup(formulas.on_page_content(
-        "<p>if $a &lt; b^2$ and $$\\dfrac{a}{b}$$</p><pre>$c$</pre>",
-        None, None, None), "html.parser")
-    assert [svg["aria-label"] for svg in drawn.p.select("svg.math, svg.display")
-            ] == ["a < b^2", "\\dfrac{a}{b}"]
-    assert drawn.pre.get_text() == "$c$" and "$" not in drawn.p.get_text()
-    ids = [tag["id"] for tag in drawn.select("[id]")]
-    assert len(ids) == len(set(ids))
 
 
 def test_links_and_anchors_lead_somewhere(site, pages):
@@ -132,27 +132,28 @@ def test_headings_are_in_order(pages):
 
 
 def test_each_cell_has_its_output_below_it(site, anatomy):
-    cells = [cell for cell in jupytext.read(site / "anatomy/anatomy.ipynb")
-             .cells if cell.cell_type == "code"]
+    cells = [cell for cell in jupytext.read(site / "anatomy/anatomy.ipynb").cells if cell.cell_type == "code"]
     shown = anatomy.select(".highlight")
     assert len(shown) == len(cells)
     for cell, code in zip(cells, shown):
         assert code.get_text().strip() == cell.source.strip()
-        below = code if code.parent.name == "article" else code.parent
-        below = below.find_next_sibling(True)
-        if below and "fold" in below.get("class", []):      # the answers are
-            below = below.select_one(".outputs") or below
-        assert bool(cell.outputs) == (
-            below is not None and "outputs" in below.get("class", []))
+        below = code.find_next_sibling(True)
+        if "fold" in cell.metadata.get("tags", []):     # code alone is folded
+            below = code.parent.find_next_sibling(True)
+        assert bool(cell.outputs) == (below is not None and "outputs" in below.get("class", [])), cell.source
         for output in cell.outputs:
             assert output.get("name") != "stderr", output
             if output.output_type == "stream":
                 assert flat(output.text) in flat(below.get_text())
-            elif "<svg" in output.data.get("text/html", ""):
-                assert below.svg
-        if re.search(r'wanted\("(?s:.*)\n +(print|table|picture)\(',
-                     cell.source):
+            else:
+                assert below.select_one(f'svg[aria-label="{output.data["text/plain"]}"]')
+        if re.search(r'wanted\("(?s:.*)\n +(print|table|picture)\(', cell.source):
             assert cell.outputs, cell.source
+
+
+def test_no_output_is_only_the_name_of_its_chapter(anatomy):
+    for output in anatomy.select(".outputs"):
+        assert not re.match(r"\s*--- \w+ ---", output.get_text())
 
 
 def test_nothing_is_left_of_the_notebook_it_was(anatomy):
@@ -169,7 +170,7 @@ def test_every_picture_has_a_name(pages):
             assert picture.get("aria-label") or picture.get("alt") or (
                 flat(picture.parent.get_text())), (name, picture)
     said = {svg["aria-label"] for svg in
-            pages["anatomy/index.html"].select(".outputs svg")}
+            pages["anatomy/index.html"].select(".outputs figure > svg")}
     assert all(len(alt) > 40 for alt in said), sorted(said, key=len)[:3]
     assert said == {unescape(re.search('aria-label="(.*?)"', path.read_text(
         "utf-8"))[1]) for path in GENERATED if path.suffix == ".svg"}, (
@@ -183,18 +184,73 @@ def test_pictures_can_be_read_on_a_phone():
             assert 9 * 358 / width > 8.5, f"{path.name}: letters of {width}"
 
 
-def test_a_path_loses_what_lies_inside_of_a_line_and_no_peak():
-    found = importlib.util.spec_from_file_location("pictures", ROOT / "docs/pictures.py")
-    pictures = importlib.util.module_from_spec(found)
-    found.loader.exec_module(pictures)
+def test_pictures_are_themed_with_real_text():
+    for path in GENERATED:
+        if path.suffix == ".svg":
+            svg = path.read_text("utf-8")
+            assert "<text" in svg and "<tspan" not in svg and "DejaVuSans-" not in svg, path
+            assert "#000" not in svg and "black" not in svg and "#fff" not in svg, path
 
-    def kept(*points):
-        run = "".join(f"L {x} {y} " for x, y in points)
-        return [tuple(map(float, point)) for point in re.findall(r"L (\S+) (\S+)", pictures.straightened([run]))]
 
-    assert kept((0, 0), (0, 1), (0, 2.5), (0, 4), (3, 4), (5, 4)) == [(0, 0), (0, 4), (5, 4)]
-    for bent in ([(0, 0), (0, 5), (0, 2)], [(0, 0), (7, 0), (3, 0), (3, 1)], [(0, 0), (1, 1), (2, 2)]):
-        assert kept(*bent) == bent
+PICTURES = load("pictures")
+
+
+def points_of(path):
+    """The corners of a path that walks in steps."""
+    x = y = 0
+    start, found = (0, 0), []
+    for command, numbers in re.findall("([mlcqz])([^mlcqz]*)", path):
+        values = [float(number) for number in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", numbers)]
+        width = {"m": 2, "l": 2, "c": 6, "q": 4, "z": 1}[command]
+        for at in range(0, len(values), width):
+            x, y = x + values[at + width - 2], y + values[at + width - 1]
+            found.append((x, y))
+            start = (x, y) if command == "m" else start
+        if command == "z":
+            x, y = start
+    return found
+
+
+@pytest.mark.parametrize("corners, kept", [
+    ([(0, 0), (0, 1), (0, 2.5), (0, 4), (3, 4), (5, 4)], [0, 3, 5]),
+    ([(0, 0), (1, 1), (2, 2), (5, 5), (5, 4)], [0, 3, 4]),
+    ([(0, 0), (0, 5), (0, 2)], [0, 1, 2]),
+    ([(0, 0), (7, 0), (3, 0), (3, 1)], [0, 1, 2, 3]),
+])
+def test_a_path_loses_what_lies_inside_of_a_line_and_no_peak(corners, kept):
+    path = "M " + " L ".join(f"{x} {y} \n" for x, y in corners)
+    assert points_of(PICTURES.shorter(path)) == [corners[i] for i in kept]
+
+
+def test_a_path_in_steps_leads_where_it_led():
+    """Rounding does not add up, a curve ends where it ended, and behind a z the path goes on from its start."""
+    corners = [(k * 0.333, (k * 7919 % 101) * 0.777) for k in range(400)]
+    found = points_of(PICTURES.shorter("M " + " L ".join(f"{x} {y}" for x, y in corners)))
+    assert len(found) == len(corners)
+    assert all(abs(a - b) < 0.0501 for one, other in zip(found, corners) for a, b in zip(one, other))
+    curve = "M 10 10 C 11 12 13 14 15 16 Q 1 2 3 4 L 5 7 z M 20 20 L 21 25 C 1 1 2 2 30 30 C 0 0 1 1 9 9 z"
+    ends = [(10, 10), (15, 16), (3, 4), (5, 7), (20, 20), (21, 25), (30, 30), (9, 9)]
+    assert points_of(PICTURES.shorter(curve)) == pytest.approx(ends)
+    assert PICTURES.shorter("M 1 1 C 2 2 3 3 4 4") == "m1 1c1 1 2 2 3 3"
+
+
+def test_a_series_of_marks_keeps_each_of_them_and_its_colour():
+    """A picture of 4 marks on a line, 3 others, and axes."""
+    from matplotlib.figure import Figure
+    figure = Figure((3, 3))
+    axes = figure.subplots()
+    axes.plot([1, 2, 3, 4], [5, 5, 5, 5], "o", color="#123456")
+    axes.plot([1, 2, 3], [1, 2, 1], "x", color="#654321")
+    axes.set(title="a title", xticks=[], yticks=[])
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Title": "four & three <marks>"})
+    svg = BeautifulSoup(PICTURES.themed(out.getvalue()), "html.parser").svg
+    assert svg["aria-label"] == "four & three <marks>" and svg["role"] == "img"
+    series = [path for path in svg.select("path[style]") if "marker: url" in path["style"]]
+    assert [len(points_of(path["d"])) for path in series] == [4, 3]
+    for path, color in zip(series, ("#123456", "#654321")):
+        marker = svg.select_one("#" + re.search(r"url\(#(\w+)\)", path["style"])[1])
+        assert color in marker.path["style"]
 
 
 def test_no_id_is_used_twice(pages):
@@ -205,17 +261,29 @@ def test_no_id_is_used_twice(pages):
 
 def test_results_show_everything_in_story_order(pages):
     page = pages["results/index.html"].article
+    written = re.findall(r"(?m)^\{\{ (\S+) \}\}$", (ROOT / "docs/results.md").read_text("utf-8"))
+    made = re.findall(r'(?:table|picture|race_table)\("(\w+)"', (ROOT / "anatomy.py").read_text("utf-8"))
+    assert [name.split(".")[0] for name in written if "." in name] == made
+    assert sorted(name for name in written if "." in name) == [path.name for path in GENERATED]
     for path in GENERATED:
         text = path.read_text("utf-8")
         if path.suffix == ".svg":
             alt = unescape(re.search('aria-label="(.*?)"', text)[1])
             assert len(page.select(f'svg[aria-label="{alt}"]')) == 1, path
         else:
-            cells = re.sub(r"\\|\||---:?", " ", text.replace("\\", ""))
+            cells = re.sub(r"\\\||\||---:?", " ", text.replace("\\", ""))
             assert flat(cells) in flat(page.get_text(" ")), path
-        assert path.name in page.get_text()
+    for table in page.select(".table"):
+        assert table.find_previous_sibling(True).name == "p" and table.find_previous_sibling(True).strong
     titles = [h.get_text().rstrip("¶") for h in page.select("h2")]
     assert titles == [title for title in CHAPTERS if title in titles]
+    # What stands below a heading is made in its chapter.
+    for part in "".join(f"\n{name}" for name in written).split("\n")[1:]:
+        if "." not in part:
+            chapter = part
+        else:
+            at = re.search(f'(?:table|picture|race_table)\\("{part.split(".")[0]}"', SOURCE).start()
+            assert re.findall(r'wanted\("(\w+)"', SOURCE[:at])[-1] == chapter
 
 
 def test_no_number_on_the_other_pages_is_typed_by_hand():
@@ -256,6 +324,8 @@ STORY = """# %% [markdown]
 # %%
 from pathlib import Path
 ASKED, OUT = ["all"], None
+CHAPTERS = ("one"
+            "").split()
 # %% [markdown]
 # ## 1. A chapter
 # %%
@@ -265,13 +335,14 @@ if wanted("one"):
     print("number.md", "number")
 """
 NUMBER = "docs/index.md", "# A page\n\n{{ number.md }}\n"
+RESULT = "docs/results.md", "# Results\n\n{{ one }}\n\n{{ number.md }}\n"
 
 
 def test_the_pages_show_the_run_that_they_are_built_from(tmp_path):
     """Not what was committed once: a table altered by hand is on no page."""
     by_hand = "docs/generated/number.md", "| n |\n| --- |\n| 1111 |\n"
     for number in "4242", "4343":
-        run = mkdocs(tmp_path, [("anatomy.py", STORY.replace("NUMBER", number)), NUMBER, by_hand])
+        run = mkdocs(tmp_path, [("anatomy.py", STORY.replace("NUMBER", number)), NUMBER, RESULT, by_hand])
         assert run.returncode == 0, run.stdout + run.stderr
         for page in "index.html", "results/index.html":
             text = (tmp_path / "site" / page).read_text("utf-8")
@@ -282,9 +353,9 @@ def test_the_pages_show_the_run_that_they_are_built_from(tmp_path):
 def test_a_notebook_that_was_cut_off_is_made_again(tmp_path):
     """A build that was stopped, or a full disk, breaks no later build."""
     for left in "nothing", "a part":
-        run = mkdocs(tmp_path, [("anatomy.py", STORY), NUMBER])
+        run = mkdocs(tmp_path, [("anatomy.py", STORY), NUMBER, RESULT])
         assert run.returncode == 0, run.stdout + run.stderr
-        [kept] = tmp_path.glob(".cache/site/*/anatomy.ipynb")
+        [kept] = tmp_path.glob(".cache/site/*/run.ipynb")
         whole = kept.read_bytes()
         assert b"number.md number" in whole and len(whole) > 1000
         kept.write_bytes(whole[:40])
@@ -296,15 +367,138 @@ def test_no_notebook_is_committed():
     assert ".ipynb" not in listed and "\nsite/" not in listed
 
 
-def test_the_page_is_light_and_needs_no_script(site, anatomy):
-    page = (site / "anatomy/index.html").read_bytes()
-    assert len(gzip.compress(page, mtime=0)) < 250_000
+def test_the_pages_are_light(site):
+    for path in site.rglob("*.html"):
+        page = path.read_bytes()
+        assert len(page) < 700_000 and len(gzip.compress(page, mtime=0)) < 200_000, path
+
+
+def test_the_page_needs_no_script(anatomy):
     assert not anatomy.select("[hidden], noscript")
     words = flat(anatomy.get_text())
     for cell in BOOK:
         if cell.cell_type == "markdown":
             last = re.findall(r"[A-Za-z]+ [A-Za-z]+", cell.source)[-1:]
             assert all(pair in words for pair in last), cell.source
+
+
+def test_each_question_stands_in_the_open_and_its_answer_in_a_fold(anatomy):
+    open_text = BeautifulSoup(str(anatomy), "html.parser")
+    for fold in open_text.select("details"):
+        assert not fold.has_attr("open")
+        fold.decompose()
+    said = flat(open_text.get_text())
+    for name, told in BREAKAGES.items():
+        assert flat(f"Predict: {name}. {told.question}") in said
+        for text in told.reason, told.caught, told.repair:
+            assert flat(text) not in said
+        [fold] = [fold for fold in anatomy.select("details") if fold.summary.get_text().startswith(f"{name}: ")]
+        assert f'@breakage("{name}")' in fold.get_text() and flat(told.reason) in flat(fold.get_text())
+        question = anatomy.find(id=name)
+        assert question.find_next("details") is fold
+    for name, exercise in NUMBERS.items():
+        box = anatomy.find(id=name)
+        assert flat(box.p.get_text()) == f"{name} {exercise.question}" and f"{name} {exercise.question}" in said
+        hint, answer = box.select("details")
+        assert hint.p.get_text() == exercise.hint and exercise.hint not in said
+        right = np.asarray(exercise.function())
+        given = [{"True": 1, "False": 0}.get(word) or float(word != "False" and word)
+                 for word in answer["data-right"].split(", ")]
+        assert np.allclose(given, right.ravel(), rtol=1e-12) and len(given) == right.size
+        assert answer["data-exact"] == str(right.dtype.kind != "f").lower()
+        assert REASONS[name] in answer.p.get_text() and REASONS[name] not in said
+    for name, exercise in PROGRAMS.items():
+        heading = anatomy.find("h4", id=re.compile(name.replace(".", "")))
+        assert heading.find_next("details").p.get_text() == exercise.hint and exercise.hint not in said
+
+
+def test_chapters_papers_and_sources_are_links(anatomy):
+    chapters = {h.get_text().split(".")[0]: "#" + h["id"] for h in anatomy.select("h2")}
+    links = [a for a in anatomy.select("p > a, li > a") if re.search(r"^(chapters? )?\d+$", flat(a.get_text()).lower())]
+    assert len(links) > 60
+    for a in links:
+        assert a["href"] == chapters[re.search(r"\d+", a.get_text())[0]]
+    papers = {a["href"] for a in anatomy.select('a[href*="arxiv.org"]')}
+    assert papers == {f"https://arxiv.org/abs/{number}" for number in re.findall(r"arXiv[\s#]+(\d{4}\.\d{5})", SOURCE)}
+    for code in anatomy.select("p code"):
+        if re.search(r"\w/.*\.(py|cpp|rst)$", code.get_text()):
+            assert code.a and code.a["href"].endswith("/blob/HEAD/" + code.get_text()), code
+
+
+def test_every_picture_has_a_caption(pages):
+    for name in "anatomy/index.html", "results/index.html", "index.html":
+        for svg in pages[name].article.select("svg[role=img]"):
+            assert svg.parent.name == "figure"
+            assert svg.parent.figcaption.get_text() == svg["aria-label"]
+
+
+def test_the_notebook_shows_its_pictures_before_it_is_run(site):
+    """An img survives where nobody trusts the notebook yet, and plain text has its words."""
+    book = nbformat.read(site / "anatomy/anatomy.ipynb", as_version=4)
+    nbformat.validate(book)
+    pictures = [output.data for cell in book.cells for output in cell.get("outputs", []) if "data" in output]
+    assert len(pictures) == sum(path.suffix == ".svg" for path in GENERATED)
+    for data in pictures:
+        img = BeautifulSoup(data["text/html"], "html.parser").img
+        assert set(data) == {"text/html", "text/plain"} and img["alt"] == data["text/plain"]
+        svg = base64.b64decode(img["src"].removeprefix("data:image/svg+xml;base64,")).decode()
+        assert ElementTree.fromstring(svg).get("aria-label") == img["alt"] and "background:#fff" in svg
+    for cell in book.cells:
+        tags = cell.metadata.get("tags", [])
+        hidden = cell.metadata.get("jupyter", {})
+        assert bool(hidden.get("source_hidden")) == bool(tags) and bool(hidden.get("outputs_hidden")) == ("answer" in tags)
+    told = " ".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    assert all(name in told for name in BREAKAGES) and all(f"<strong>{name}</strong>" in told for name in NUMBERS)
+
+
+def test_every_page_is_described_once(pages):
+    titles = {}
+    for name, page in pages.items():
+        titles[name] = page.title.get_text(strip=True)
+        for key in ("meta[name=description]", 'meta[property="og:title"]', 'meta[property="og:description"]',
+                    'meta[property="og:type"]', 'meta[name="twitter:card"]', "title"):
+            assert len(page.head.select(key)) == 1, (name, key)
+        assert titles[name].count("Anatomy of a gradient") == 1
+        if name != "404.html":
+            assert page.head.select_one('meta[property="og:title"]')["content"] == titles[name]
+    described = [page.head.select_one("meta[name=description]")["content"] for name, page in pages.items()
+                 if name != "404.html"]
+    assert len(set(described)) == len(described) and len(set(titles.values())) >= 4
+
+
+def test_a_lost_reader_finds_back(pages):
+    page = pages["404.html"]
+    links = {a.get_text() for a in page.article.select("a[href]")}
+    assert links == {"Home", "The anatomy", "Results", "Paste it"}
+    for name, dialog in [(name, page.select_one("[role=dialog]")) for name, page in pages.items()]:
+        assert dialog["aria-label"] == "Search", name
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A small story, built by somebody who has told the two addresses, and its two main pages."""
+    folder = tmp_path_factory.mktemp("published")
+    run = mkdocs(folder, [("anatomy.py", STORY.replace("NUMBER", "4242")), NUMBER, RESULT],
+                 SITE_URL="https://example.org/book/", REPO_URL="https://github.com/somebody/some-book")
+    assert run.returncode == 0 and "WARNING -" not in run.stdout + run.stderr, run.stdout + run.stderr
+    return [BeautifulSoup((folder / "site" / name).read_text("utf-8"), "html.parser")
+            for name in ("index.html", "anatomy/index.html")]
+
+
+def test_addresses_give_ways_in(published):
+    index, story = published
+    github = "https://github.com/somebody/some-book"
+    for page, file in (index, "docs/index.md"), (story, "anatomy.py"):
+        links = {a["href"] for a in page.find_all("a", href=True)}
+        assert github in {link.rstrip("/") for link in links} and f"{github}/edit/HEAD/{file}" in links
+    colab = "https://colab.research.google.com/github/somebody/some-book/blob/gh-pages/anatomy/anatomy.ipynb"
+    assert story.article.select_one(f'a[href="{colab}"]')
+    assert story.head.select_one('meta[property="og:url"]')["content"] == "https://example.org/book/anatomy/"
+
+
+def test_without_addresses_no_link_is_dead(pages):
+    for name, page in pages.items():
+        assert not page.select('a[href*="colab"], a[href*="/edit/"], .md-source, meta[property="og:url"]'), name
 
 
 # What only a browser can tell.
@@ -347,20 +541,38 @@ def test_nothing_is_fetched_from_elsewhere(seen):
 
 
 @pytest.mark.parametrize("words", browser.WORDS)
-def test_search_finds_the_right_heading(words, seen, anatomy):
-    sections, heading = {}, ""
-    for tag in anatomy.find_all(True, recursive=False):
-        heading = tag["id"] if tag.name in ("h1", "h2", "h3") else heading
-        sections[heading] = sections.get(heading, "") + tag.get_text()
-    right = {heading for heading, text in sections.items()
-             if words in flat(text).lower()}
-    if not right:
-        pytest.skip(f"anatomy.py does not speak of {words}")
-    found = [unquote(url.split("?")[0].split("/anatomy/")[1] + "#" +
-                     urlsplit(url).fragment).lstrip("#")
-             for url in seen["search"][words] if "/anatomy/" in url]
+def test_search_finds_first_where_a_word_is_introduced(words, seen, anatomy):
+    chapters, number = {}, 0
+    for tag in anatomy.select("h1[id], h2[id], h3[id], h4[id]"):
+        number += tag.name == "h2"
+        chapters[tag["id"]] = number
+    found = [unquote(urlsplit(url).fragment) for url in seen["search"][words] if "/anatomy/" in url]
     found = [heading for heading in found if heading]       # not the page itself
-    assert found and found[0] in right, (found, right)
+    assert found and chapters[found[0]] == browser.WORDS[words], found
+
+
+def test_an_answer_is_judged_in_the_page(seen):
+    said = seen["answers"]
+    assert sorted(said) == sorted(NUMBERS)
+    for name, (right, close, wrong, more, words, nothing) in said.items():
+        assert (right, close, wrong) == ("Right.", "Right.", "Not yet."), (name, said[name])
+        assert more.startswith("Not yet: ") and more.endswith("wanted.")
+        assert words.startswith("A number is wanted") and nothing == words
+
+
+def test_code_can_be_copied_on_a_phone_and_nothing_lies_on_it(seen):
+    assert len(seen["phone"]) > 50
+    for opacity, room in seen["phone"]:
+        assert opacity == "1" and room >= 0
+
+
+@pytest.mark.parametrize("page", ["anatomy/", "paste/"])
+def test_on_paper_nothing_is_cut_and_answers_are_closed(page, seen):
+    assert seen["paper"][page] == {"open": 0, "cut": 0, "forms": 0}
+
+
+def test_the_address_follows_the_chapter(seen):
+    assert seen["tracking"].startswith("#5-")
 
 
 def test_the_story_reads_without_scripts(seen):
