@@ -253,6 +253,7 @@ def table(name, rows):
 import io
 
 BLUE, ORANGE, GREEN, PURPLE = "#2b7bba", "#b85c00", "#1f8257", "#a94b96"
+CENTRE = {"ha": "center", "va": "center"}
 STYLE = {"font.size": 9, "axes.titlesize": 9, "path.simplify_threshold": 0.3,
          "svg.fonttype": "none",
          "axes.spines.top": False, "axes.spines.right": False}
@@ -278,21 +279,29 @@ def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
         display(SVG(file.getvalue()))
 
 # %% tags=["fold"]
+def plain_ticks(axis, ticks):
+    """These numbers along an axis, and no others, as plain text."""
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
+
 def draw_errors(ax, h, errors):
     """Worst relative error against the step h, both axes logarithmic. The
     central nudge makes a V with its tip near h = 1e-5, the forward nudge a
-    flatter V with its tip near 1e-8; the complex step falls until only
-    rounding is left and stays there."""
-    ax.loglog(h, errors["forward"], ":", color=ORANGE)
-    ax.loglog(h, errors["central"], "-", color=BLUE)
+    flatter V with its tip near 1e-8. A dot marks each tip. The complex step
+    falls until only rounding is left and stays there."""
+    looks = [("forward", ":o", ORANGE, (1e-7, 1e-2)),
+             ("central", "-o", BLUE, (1e-9, 8e-12))]
+    for way, line, color, spot in looks:
+        best = np.argmin(errors[way])
+        ax.loglog(h, errors[way], line, color=color, markevery=[best])
+        ax.text(*spot, f"{way},\nbest h {h[best]:g}", color=color, **CENTRE)
     ax.loglog(h, errors["complex"], "--", color=GREEN)
-    ax.text(3e-6, 1e-3, "forward", color=ORANGE)
-    ax.text(1e-9, 5e-12, "central", color=BLUE)
-    ax.text(1e-12, 3e-15, "complex", color=GREEN)
+    ax.text(1e-13, 3e-15, "complex", color=GREEN)
     ax.text(1e-16, 1e-4, "cancellation,\nlike 1/h", va="top")
     ax.text(1e-4, 1e-13, "bending,\nlike h^2")
-    ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30),
-           xticks=10.0 ** np.arange(-16, 0, 3))
+    ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30))
+    plain_ticks(ax.xaxis, [1e-14, 1e-11, 1e-8, 1e-5, 1e-2])
+    plain_ticks(ax.yaxis, [1e-15, 1e-10, 1e-5, 1])
 # %% [markdown]
 # Where an error is rounding, its digits differ from processor to processor, as
 # the last digits of exp and sin do.
@@ -328,6 +337,7 @@ if wanted("nudge"):
 # %% [markdown]
 # In the picture each nudge falls from the right to its best h, and the nudges
 # that subtract climb again on the left.
+# A dot marks where the two errors meet.
 # A central nudge with h = 1e-5 is right to nine digits here.
 # By it we judge everything from now on.
 #
