@@ -519,26 +519,69 @@ class Tensor:
 #
 # The program below takes the same three steps, with the rules of the Tensors.
 # %% tags=["fold"]
+def draw_ledger(axes, spots, names, steps):
+    """Three times the graph of L = c d with c = a + b and d = a b. First L is
+    taken, and the ledger has 6 for c and 5 for d. Then d is taken, and a gets
+    15 and b 10. Then c is taken, and sends 6 to each: 15 + 6 = 21 for a and
+    10 + 6 = 16 for b."""
+    before = {}
+    edge = {"arrowstyle": "-", "alpha": 0.3, "shrinkA": 9, "shrinkB": 9}
+    report = dict(edge, arrowstyle="->", alpha=1, color=ORANGE, lw=1.5)
+    for ax, (taken, g, ledger) in zip(axes, steps):
+        ax.set(xlim=(-1.3, 4.5), ylim=(-1.1, 3.1),
+               title=f"take {names[taken]}, its g is {g:.0f}")
+        ax.axis("off")
+        ax.plot(*spots[taken], "o", ms=18, color=ORANGE, alpha=0.3)
+        for node, spot in spots.items():
+            ax.text(*spot, names[node], **CENTRE)
+            look = report if node is taken else edge
+            for operand, shape, rule in node.edges:
+                ax.annotate("", spots[operand], spot, arrowprops=look)
+        for node, total in ledger.items():
+            x, y = spots[node]
+            text = f"{total:.0f}"
+            # A sum that has grown shows what it was before.
+            old = before.get(node, total)
+            if old != total:
+                text = f"{old:.0f} + {total - old:.0f} = {text}"
+            ax.text(x, y + 0.75 * (y - 1), text, color=ORANGE, **CENTRE)
+        before = ledger
+
+# %% [markdown]
+# A second picture shows the way forward and the way back in one.
+# The slope of an edge stands on it: it is what the rule makes of a g of 1.
+# %% tags=["fold"]
 def draw_graph(ax, spots, names, cotangents):
-    """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
-    run forward from a and b. On each edge stands its slope: 1 and 1 into c, 3
-    and 2 into d, 6 and 5 into L. Cotangents 1, 6, 5, 21, 16 run back."""
-    ax.set(xlim=(-0.4, 4.5), ylim=(-1.2, 2.6))
+    """The graph of L = c d with c = a + b and d = a b. Each edge has an arrow
+    forward, an arrow back, and its slope between them. Forward run the values
+    2, 3, 5, 6, 30 from a and b to L. Back run the cotangents, times the
+    slopes: 1 at L, 6 at c, 5 at d, 21 = 6*1 + 5*3 at a, 16 = 6*1 + 5*2 at b.
+    """
+    ax.set(xlim=(-0.7, 4.5), ylim=(-0.6, 2.6))
     ax.axis("off")
-    centre = {"ha": "center", "va": "center"}
-    look = {"arrowstyle": "->", "alpha": 0.4, "shrinkA": 26, "shrinkB": 26}
+    forward = {"arrowstyle": "->", "connectionstyle": "arc3,rad=0.15",
+               "shrinkA": 20, "shrinkB": 20, "color": BLUE}
+    back = dict(forward, color=ORANGE, lw=1.5)
+    reports = {node: [] for node in spots}
     for node, (x, y) in spots.items():
-        ax.text(x, y + 0.34, names[node], **centre)
-        ax.text(x, y, f"{node.data:.0f}", color=BLUE, **centre)
-        ax.text(x, y - 0.34, f"{cotangents[node]:.0f}", color=ORANGE, **centre)
+        g = f"{cotangents[node]:.0f}"
         for operand, shape, rule in node.edges:
             u, v = spots[operand]
-            ax.annotate("", (x, y), (u, v), arrowprops=look)
-            spot = 0.38 * x + 0.62 * u, 0.38 * y + 0.62 * v
-            ax.text(*spot, f"{rule(1):.0f}", **centre)
-    ax.text(-0.3, -1.1, "value, forward", color=BLUE)
-    ax.text(1.4, -1.1, "slope on an edge")
-    ax.text(3.0, -1.1, "cotangent, backward", color=ORANGE)
+            slope = f"{rule(1):.0f}"
+            reports[operand].append(f"{g}*{slope}")
+            ax.annotate("", (x, y), (u, v), arrowprops=forward)
+            ax.annotate("", (u, v), (x, y), arrowprops=back)
+            ax.text(0.3 * x + 0.7 * u, 0.3 * y + 0.7 * v, slope, **CENTRE)
+    for node, (x, y) in spots.items():
+        ax.text(x, y, f"{names[node]} = {node.data:.0f}", color=BLUE, **CENTRE)
+        sum_of_reports = f"{cotangents[node]:.0f}"
+        # Nobody reports to L, which starts with its 1.
+        if reports[node]:
+            sum_of_reports += " = " + " + ".join(reports[node])
+        up = 0.4 if y > 1 else -0.4
+        ax.text(x, y + up, sum_of_reports, color=ORANGE, **CENTRE)
+    ax.text(4.5, 2.4, "forward: values", color=BLUE, ha="right")
+    ax.text(4.5, -0.5, "back: cotangents", color=ORANGE, ha="right")
 # %%
 if wanted("engine"):
     a, b = Tensor(2.0), Tensor(3.0)
@@ -549,7 +592,7 @@ if wanted("engine"):
 
     # The program is over, and the pass backward begins.
     ledger, cotangents = {L: 1.0}, {}
-    rows = [["take", "its g", "the ledger afterwards"]]
+    rows, steps = [["take", "its g", "the ledger afterwards"]], []
     for node in L, d, c:
         g = ledger.pop(node)
         cotangents[node] = g
@@ -557,17 +600,24 @@ if wanted("engine"):
             ledger[operand] = ledger.get(operand, 0.0) + rule(g)
         sums = [f"{names[n]} {total:.0f}" for n, total in ledger.items()]
         rows.append([names[node], f"{g:.0f}", ", ".join(sums)])
+        steps.append((node, g, dict(ledger)))
     table("trace", rows)
     assert ledger[a] == 5 * 3 + 6 * 1 == 21
     assert ledger[b] == 5 * 2 + 6 * 1 == 16
     cotangents.update(ledger)
     spots = {a: (0, 2), b: (0, 0),
              c: (2, 2), d: (2, 0), L: (4, 1)}
-    picture("engine", draw_graph, spots, names, cotangents, size=(4.9, 2.4))
+    picture("ledger", draw_ledger, spots, names, steps, size=(4.9, 1.7),
+            grid=(1, 3))
+    picture("engine", draw_graph, spots, names, cotangents, size=(4.9, 2.7))
 # %% [markdown]
 # Each row is one of the three steps, and the last column is the ledger after
 # it.
 # In the end only the leaves are left.
+# The first picture shows the three steps, and each number of the ledger beside
+# the letter that it belongs to.
+# The second has an arrow forward and an arrow back on each edge, and between
+# them the slope by which the rule multiplies.
 # If a moves by a little, L moves 21 times as far: 15 times on the way through
 # d, where the slopes 3 and 5 multiply, and 6 times on the way through c, where
 # they are 1 and 6.
