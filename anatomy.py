@@ -929,21 +929,32 @@ if wanted("engine"):
 # Without a seed there is no question, and a vector is refused.
 # The demonstration asks all three, and then forgets to ask.
 # %% tags=["fold"]
+def in_cells(ax, matrix, x, y, color, ink=1.0):
+    """The numbers of a matrix in cells; the first one stands at x, y."""
+    # The cell is a mark, a square of 21 points.
+    for (i, j), number in np.ndenumerate(matrix):
+        ax.plot(x + j, y - i, "s", ms=21, color=color, alpha=0.2 * ink)
+        ax.text(x + j, y - i, f"{number:g}", color=color, alpha=ink, **CENTRE)
+
 def draw_jacobian(axes, matrix, seeds, answers):
     """The Jacobian 1 2, 3 4 twice. The seed 1 0 stands beside its rows and
     picks the first, so the answer below is 1 2. The seed 1 1 adds both rows,
     and the answer is 4 6."""
+    axes[0].set_title("the seed picks a row")
+    axes[1].set_title("the seed adds the rows")
     for ax, seed, answer in zip(axes, seeds, answers):
-        ax.set(xlim=(-1.8, 1.6), ylim=(2.9, -0.9))
+        ax.set(xlim=(-1, 4), ylim=(-1.8, 2.2))
         ax.axis("off")
-        ax.text(-1.2, -0.6, "seed", color=ORANGE, ha="center")
-        ax.text(0.5, -0.6, "Jacobian", color=BLUE, ha="center")
-        ax.text(-1.2, 2.4, "answer", color=ORANGE, ha="center")
-        ax.text(0.5, 2.4, answer, color=ORANGE, ha="center")
+        ax.text(0, 1.9, "seed", color=ORANGE, **CENTRE)
+        ax.text(2.5, 1.9, "Jacobian", color=BLUE, **CENTRE)
+        ax.text(0, -1.3, "answer", color=ORANGE, **CENTRE)
+        in_cells(ax, [answer], 2, -1.3, ORANGE)
+        # A row that counts for nothing is faint.
         for i in range(2):
-            ax.text(-1.2, i, seed[i], color=ORANGE, ha="center")
-            ax.text(0.5, i, matrix[i], color=BLUE, ha="center",
-                    alpha=1.0 if seed[i] else 0.3)
+            ink = 1.0 if seed[i] else 0.45
+            in_cells(ax, [[seed[i]]], 0, 1 - i, ORANGE, ink)
+            ax.text(1, 1 - i, "*", alpha=ink, **CENTRE)
+            in_cells(ax, [matrix[i]], 2, 1 - i, BLUE, ink)
 # %%
 def through(matrix, x):
     """The product matrix @ x, for a constant matrix."""
@@ -967,7 +978,7 @@ if wanted("engine"):
     assert np.array_equal(answers[1], jacobian[1])
     assert np.array_equal(answers[2], answers[0] + answers[1])
     picture("jacobian", draw_jacobian, jacobian, [[1, 0], [1, 1]],
-            answers[::2], size=(4.9, 1.6), grid=(1, 2))
+            answers[::2], size=(4.9, 1.9), grid=(1, 2))
     try:
         y.backward()
         raise AssertionError("a vector went backward without a seed")
