@@ -1107,20 +1107,22 @@ if wanted("unbroadcast"):
 # And we try it on a mean in place of the sum.
 # %% tags=["fold"]
 def draw_copies(axes, row, copies, g, total):
-    """Two panels. Forward, each entry of the row 10 20 30 is copied into two
-    rows. Backward, the rows 1 2 3 and 4 5 6 are summed into 5 7 9."""
-    panels = [("forward: copied", BLUE, "->", row, copies),
-              ("backward: summed", ORANGE, "<-", total, g)]
+    """Two panels, each with a row of three cells above two rows of three.
+    Forward, the row 10 20 30 is copied down into both rows. Backward, the rows
+    1 2 3 and 4 5 6 are summed, column by column, into 5 7 9."""
+    panels = [("forward: the row is copied", BLUE, "->", row, copies),
+              ("backward: each column is summed", ORANGE, "<-", total, g)]
     for ax, (title, color, arrow, above, below) in zip(axes, panels):
-        ax.set(xlim=(-0.5, 2.5), ylim=(0.3, 2.4), title=title)
+        ax.set(xlim=(-0.5, 2.8), ylim=(-0.4, 3.0), title=title)
         ax.axis("off")
-        for j, number in enumerate(above):
-            ax.text(j, 2.1, f"{number:.0f}", ha="center", color=color)
-        for (i, j), number in np.ndenumerate(below):
-            x = j + 0.44 * i - 0.22
-            ax.text(x, 0.6, f"{number:.0f}", ha="center", color=color)
-            ax.annotate("", (x, 0.95), (j, 2.0),
-                        arrowprops={"arrowstyle": arrow, "color": color})
+        in_cells(ax, [above], 0, 2.5, color)
+        in_cells(ax, below, 0, 1, color)
+        look = {"arrowstyle": arrow, "color": color}
+        around = dict(look, connectionstyle="arc3,rad=-0.3")
+        for j in range(3):
+            ax.annotate("", (j, 1.4), (j, 2.1), arrowprops=look)
+            ax.annotate("", (j + 0.22, 0.1), (j + 0.22, 2.4),
+                        arrowprops=around)
 # %%
 from itertools import product
 
@@ -1174,7 +1176,7 @@ if wanted("unbroadcast"):
     assert list(B @ b) == [10, 20, 30, 10, 20, 30]
     assert np.array_equal(B.T @ g.ravel(), total)
     picture("unbroadcast", draw_copies, b, (B @ b).reshape(2, 3), g, total,
-            size=(4.9, 2), grid=(1, 2))
+            size=(4.9, 2.2), grid=(1, 2))
 
     pairs = broadcast_pairs()
     fails = adjoint_gaps(reduce=averaged_copies) > 1e-12
@@ -1184,6 +1186,9 @@ if wanted("unbroadcast"):
     assert adjoint_gaps().max() < 1e-14
     assert fails.sum() == 572
 # %% [markdown]
+# In the picture each number of the row has two arrows, and on the way back the
+# same two arrows meet in a sum.
+#
 # A mean has the right shape every time, and is wrong wherever there was more
 # than one copy.
 #
