@@ -1749,7 +1749,7 @@ if wanted("rules"):
 # %% tags=["fold"]
 def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the
-    logit rises without bound and its slope stays 1; the patched loss stops at
+    logit rises without bound and its slope stays 1. The patched loss stops at
     18.42 and its slope falls back to 0."""
     titles = ["loss of a point with y = 0", "its slope along z"]
     high = [(30, 36), (50, 0.85)]
@@ -1758,7 +1758,7 @@ def draw_losses(axes, z, patched, exact):
         ax.plot(z, exact[k], color=BLUE)
         ax.plot(z, patched[k], "--", color=ORANGE)
         ax.text(*high[k], "from the logit", color=BLUE, ha="right")
-        ax.text(*low[k], "log(1 - p + 1e-8)", color=ORANGE, ha="right")
+        ax.text(*low[k], "with the patch", color=ORANGE, ha="right")
         ax.set(title=titles[k], xlabel="logit z", xticks=range(-10, 51, 10))
 # %%
 def patched_bce(z, y):
