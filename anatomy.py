@@ -2649,28 +2649,41 @@ if wanted("optimizers"):
 COLORS = {"SGD": BLUE, "Momentum": ORANGE, "RMSProp": GREEN, "Adam": PURPLE}
 LINES = {"SGD": ":", "Momentum": "--", "RMSProp": "-.", "Adam": "-"}
 
-def draw_optimizers(axes, r, valley, paths):
-    """Above, how many times too long Adam's steps are without bias correction:
-    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, the first steps
-    in a steep bowl, seen from above with its contours: SGD zigzags across the
-    valley and has come little further, Momentum swings wider and arrives."""
-    above, below = axes
-    steps = np.arange(1, len(r) + 1)
-    above.semilogx(steps, r, color=PURPLE)
-    for t, up in {1: -0.9, 12: 0.2, 1000: 0.4}.items():
-        above.plot(t, r[t - 1], "o", color=PURPLE)
-        above.text(t * 1.2, r[t - 1] + up, f"{r[t - 1]:.2f}")
-    above.set(xlabel="step t", title="r(t), too long without correction",
-              ylim=(0, 7.8))
-    below.contour(*valley, colors="#000000", alpha=0.25, linewidths=0.7,
-                  levels=[0.3, 0.6, 1, 2, 5, 10, 20, 30])
+def show_walks(ax, valley, paths):
+    """Paths in a valley, from their common start, on strips of height."""
+    # Nine strips, the lowest one without any ink.
+    shades = [(0, 0, 0, ink) for ink in np.linspace(0, 0.2, 9)]
+    ax.contourf(*valley, levels=range(0, 50, 5), colors=shades)
+    spots = {"SGD": (0, -3.5), "Momentum": (-0.32, 3)}
     for name, path in paths.items():
         color = COLORS[name]
-        x, y = path.T
-        below.plot(x, y, ".-", color=color, lw=0.8)
-        below.text(1.03, y[1], name, color=color, va="center")
-    below.set(xlabel="gentle axis", ylabel="steep axis", xlim=(-0.3, 1.4),
-              title="the first steps in a bowl, from above")
+        ax.plot(*path.T, ".-", color=color, lw=0.8, ms=3)
+        label = f"{name}, step {len(path) - 1}"
+        look = {"arrowstyle": "->", "color": color}
+        ax.annotate(label, path[-1], spots[name], color=color, arrowprops=look)
+    x, y = paths["SGD"][0]
+    ax.plot(x, y, "ko")
+    ax.text(x + 0.03, y, "start", va="center")
+    ax.text(-0.03, 0, "bottom", ha="right", va="center")
+    ax.set(xlabel="gentle axis", ylabel="steep axis", xlim=(-0.35, 1.2),
+           title="the same start, in a bowl from above")
+
+def draw_optimizers(axes, r, valley, paths):
+    """Above, how many times too long Adam's steps are without bias correction:
+    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, 40 steps from
+    one start in a steep bowl, seen from above: SGD zigzags across the valley
+    and has come half of the way, Momentum swings wider and arrives."""
+    ax = axes[0]
+    ax.semilogx(np.arange(1, len(r) + 1), r, color=PURPLE)
+    for t, up in {1: -0.9, 12: 0.2, 1000: 0.5}.items():
+        ax.plot(t, r[t - 1], "o", color=PURPLE)
+        ax.text(t * 1.2, r[t - 1] + up, f"{r[t - 1]:.2f}")
+    ax.axhline(1, color="#888888", lw=0.7)
+    ax.text(1, 0.2, "1: as long as it should be")
+    ax.set(xlabel="step t", title="r(t), too long without correction")
+    ax.set_ylim(0, 7.8)
+    plain_ticks(ax.xaxis, [1, 10, 100, 1000])
+    show_walks(axes[1], valley, paths)
 # %%
 STEEP = np.array([1.0, 100.0])
 
@@ -2715,13 +2728,13 @@ if wanted("optimizers"):
     assert abs(lr / (1 - mu) - 0.1) < 1e-12
     assert slow == 691
     assert fast < slow / 7
-    gentle = np.linspace(-0.3, 1.4, 86)
+    gentle = np.linspace(-0.35, 1.2, 63)
     steep = np.linspace(-4, 4, 161)
     # The root of the bowl has contours that are evenly spaced.
     height = np.sqrt(gentle ** 2 + 100 * steep[:, np.newaxis] ** 2)
     valley = (gentle, steep, height)
     picture("optimizers", draw_optimizers, excess(2000), valley,
-            {"SGD": plain[:40], "Momentum": averaged[:40]}, grid=(2, 1),
+            {"Momentum": averaged[:41], "SGD": plain[:41]}, grid=(2, 1),
             size=(4.9, 4.8))
 # %% [markdown]
 # In the picture both jump across the valley with every step.
