@@ -2786,8 +2786,9 @@ def spiral(seed=1):
 def paint(ax, X, title):
     """The points of the two arms, without axes."""
     x0, x1 = X.T
-    ax.plot(x0[:150], x1[:150], "o", ms=1.6, color=BLUE)
-    ax.plot(x0[150:], x1[150:], "x", ms=1.6, color=ORANGE)
+    half = len(X) // 2
+    ax.plot(x0[:half], x1[:half], "o", ms=1.6, color=BLUE)
+    ax.plot(x0[half:], x1[half:], "x", ms=2, mew=0.9, color=ORANGE)
     side = (-2.4, 2.4)
     ax.set(title=title, aspect="equal", xlim=side, ylim=side)
     ax.axis("off")
@@ -3136,9 +3137,9 @@ def draw_regions(axes, X, panels):
         paint(ax, X, title)
 
 def draw_boundaries(axes, X, panels):
-    """Adam's regions at steps 0, 50, 200, 500, 1000 and 2000. At first a few
-    wedges from the middle, then a boundary that bends, and at the end two
-    spiral bands that follow the arms."""
+    """Adam's regions at steps 0, 50, 200, 500, 1000 and 2000, and every third
+    point. At first a few wedges from the middle, then a boundary that bends,
+    and at the end two spiral bands that follow the arms."""
     draw_regions(axes, X, panels)
 
 def draw_curves(ax, smooth):
@@ -3154,6 +3155,7 @@ def draw_curves(ax, smooth):
                 va=up_or_down.get(name, "center"))
     ax.set(title="loss, averaged with beta 0.98", xlabel="step",
            xlim=(-40, 2600), xticks=range(0, 2001, 500))
+    plain_ticks(ax.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5])
 # %%
 # A grid of 64 by 64 points, of shape (64, 64, 2).
 SIDE = np.linspace(-2.4, 2.4, 64)
@@ -3180,7 +3182,7 @@ if wanted("spiral"):
         below = np.ceil(20 * loss) / 20
         rows.append([name, f"{below:.2f}", f"{final[name]:.0%}",
                      f"{elsewhere[name]:.0%}"])
-        panels[f"{name} {final[name]:.0%}"] = landscape(run.kept[2000])
+        panels[f"{name}, {final[name]:.0%} right"] = landscape(run.kept[2000])
     print()
     table("spiral", rows)
     picture("spiral", draw_regions, X, panels, size=(4.9, 5), grid=(2, 2))
@@ -3218,7 +3220,8 @@ def smoothed(losses, beta=0.98):
 if wanted("spiral"):
     panels = {f"step {step}": landscape(runs["Adam"].kept[step])
               for step in (0, 50, 200, 500, 1000, 2000)}
-    picture("boundaries", draw_boundaries, X, panels, size=(4.9, 3.6),
+    # Every third point is enough, and leaves the boundary to be seen.
+    picture("boundaries", draw_boundaries, X[::3], panels, size=(4.9, 3.6),
             grid=(2, 3))
     picture("curves", draw_curves, {name: smoothed(run.losses)
                                     for name, run in runs.items()})
@@ -3301,18 +3304,25 @@ if wanted("spiral"):
 # What becomes of a run that starts with such steps?
 # %% tags=["fold"]
 def draw_correction(ax, corrected, uncorrected):
-    """Loss on the training points over the first 200 steps of Adam. Without
-    bias correction it starts at more than twice the loss, is ahead at step
-    50, and behind at step 200."""
+    """Loss on the training points over the first 200 steps of Adam, with dots
+    at steps 1, 50 and 200. Without bias correction the loss is more than twice
+    as high at step 1, so it is behind. It is ahead at step 50, and behind at
+    step 200."""
     steps = np.arange(1, len(corrected) + 1)
-    ax.semilogy(steps, corrected, "-", color=PURPLE)
+    ax.semilogy(steps, corrected, "-", color=PURPLE, lw=1)
     ax.semilogy(steps, uncorrected, ":", color=PURPLE)
-    ax.text(202, corrected[-1], "with", color=PURPLE)
-    ax.text(202, uncorrected[-1], "without", color=PURPLE)
-    ax.set_yticks([0.2, 0.5, 1, 2], ["0.2", "0.5", "1", "2"])
-    ax.minorticks_off()
-    ax.set(xlabel="step", ylabel="loss on the training points",
-           xlim=(-5, 235), title="Adam, with and without bias correction")
+    for t in 1, 50, 200:
+        ours = corrected[t - 1]
+        theirs = uncorrected[t - 1]
+        word = "behind" if theirs > ours else "ahead"
+        ax.axvline(t, color="#888888", lw=0.7)
+        ax.plot([t, t], [ours, theirs], "o", ms=5, color=PURPLE)
+        ax.text(t + 2, 2.9, word, va="top")
+    ax.text(206, corrected[-1], "with", color=PURPLE, va="center")
+    ax.text(206, uncorrected[-1], "without", color=PURPLE, va="center")
+    plain_ticks(ax.yaxis, [0.2, 0.5, 1, 2])
+    ax.set(title="Adam without bias correction is", xlabel="step",
+           ylabel="loss on the training points", xlim=(-5, 245), ylim=(0.1, 3))
 # %%
 def first_200(bias_correction):
     """200 steps of Adam: the length of the first, and the loss after each."""
@@ -3348,8 +3358,9 @@ if wanted("spiral"):
 # After one step the loss of the uncorrected run is more than twice that of the
 # other.
 # At step 50 it is *ahead*, and at step 200 it is behind.
-# In the picture the dotted curve starts high, crosses the other back and
-# forth, and stays above it in the end.
+# The picture marks these three steps.
+# In it the dotted curve starts high, crosses the other back and forth, and
+# stays above it in the end.
 # That is one random seed, and others differ; the median of five is in
 # chapter 10.
 # What the correction buys is first steps of the length that lr asks for.
