@@ -2672,7 +2672,7 @@ def draw_optimizers(axes, r, valley, paths):
     """Above, how many times too long Adam's steps are without bias correction:
     3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, 40 steps from
     one start in a steep bowl, seen from above: SGD zigzags across the valley
-    and has come half of the way, Momentum swings wider and arrives."""
+    and has come a good half of the way, Momentum swings wider and arrives."""
     ax = axes[0]
     ax.semilogx(np.arange(1, len(r) + 1), r, color=PURPLE)
     for t, up in {1: -0.9, 12: 0.2, 1000: 0.5}.items():
