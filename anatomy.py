@@ -253,6 +253,7 @@ def table(name, rows):
 import io
 
 BLUE, ORANGE, GREEN, PURPLE = "#2b7bba", "#b85c00", "#1f8257", "#a94b96"
+CENTRE = {"ha": "center", "va": "center"}
 STYLE = {"font.size": 9, "axes.titlesize": 9, "path.simplify_threshold": 0.3,
          "svg.fonttype": "none",
          "axes.spines.top": False, "axes.spines.right": False}
@@ -278,21 +279,29 @@ def picture(name, draw, *data, size=(4.9, 2.8), grid=(1, 1)):
         display(SVG(file.getvalue()))
 
 # %% tags=["fold"]
+def plain_ticks(axis, ticks):
+    """These numbers along an axis, and no others, as plain text."""
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
+
 def draw_errors(ax, h, errors):
     """Worst relative error against the step h, both axes logarithmic. The
     central nudge makes a V with its tip near h = 1e-5, the forward nudge a
-    flatter V with its tip near 1e-8; the complex step falls until only
-    rounding is left and stays there."""
-    ax.loglog(h, errors["forward"], ":", color=ORANGE)
-    ax.loglog(h, errors["central"], "-", color=BLUE)
+    flatter V with its tip near 1e-8. A dot marks each tip. The complex step
+    falls until only rounding is left and stays there."""
+    looks = [("forward", ":o", ORANGE, (1e-7, 1e-2)),
+             ("central", "-o", BLUE, (1e-9, 8e-12))]
+    for way, line, color, spot in looks:
+        best = np.argmin(errors[way])
+        ax.loglog(h, errors[way], line, color=color, markevery=[best])
+        ax.text(*spot, f"{way},\nbest h {h[best]:g}", color=color, **CENTRE)
     ax.loglog(h, errors["complex"], "--", color=GREEN)
-    ax.text(3e-6, 1e-3, "forward", color=ORANGE)
-    ax.text(1e-9, 5e-12, "central", color=BLUE)
-    ax.text(1e-12, 3e-15, "complex", color=GREEN)
+    ax.text(1e-13, 3e-15, "complex", color=GREEN)
     ax.text(1e-16, 1e-4, "cancellation,\nlike 1/h", va="top")
     ax.text(1e-4, 1e-13, "bending,\nlike h^2")
-    ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30),
-           xticks=10.0 ** np.arange(-16, 0, 3))
+    ax.set(xlabel="step h", ylabel="worst relative error", ylim=(1e-17, 30))
+    plain_ticks(ax.xaxis, [1e-14, 1e-11, 1e-8, 1e-5, 1e-2])
+    plain_ticks(ax.yaxis, [1e-15, 1e-10, 1e-5, 1])
 # %% [markdown]
 # Where an error is rounding, its digits differ from processor to processor, as
 # the last digits of exp and sin do.
@@ -328,6 +337,7 @@ if wanted("nudge"):
 # %% [markdown]
 # In the picture each nudge falls from the right to its best h, and the nudges
 # that subtract climb again on the left.
+# A dot marks where the two errors meet.
 # A central nudge with h = 1e-5 is right to nine digits here.
 # By it we judge everything from now on.
 #
@@ -509,26 +519,69 @@ class Tensor:
 #
 # The program below takes the same three steps, with the rules of the Tensors.
 # %% tags=["fold"]
+def draw_ledger(axes, spots, names, steps):
+    """Three times the graph of L = c d with c = a + b and d = a b. First L is
+    taken, and the ledger has 6 for c and 5 for d. Then d is taken, and a gets
+    15 and b 10. Then c is taken, and sends 6 to each: 15 + 6 = 21 for a and
+    10 + 6 = 16 for b."""
+    before = {}
+    edge = {"arrowstyle": "-", "alpha": 0.3, "shrinkA": 9, "shrinkB": 9}
+    report = dict(edge, arrowstyle="->", alpha=1, color=ORANGE, lw=1.5)
+    for ax, (taken, g, ledger) in zip(axes, steps):
+        ax.set(xlim=(-1.3, 4.5), ylim=(-1.1, 3.1),
+               title=f"take {names[taken]}, its g is {g:.0f}")
+        ax.axis("off")
+        ax.plot(*spots[taken], "o", ms=18, color=ORANGE, alpha=0.3)
+        for node, spot in spots.items():
+            ax.text(*spot, names[node], **CENTRE)
+            look = report if node is taken else edge
+            for operand, shape, rule in node.edges:
+                ax.annotate("", spots[operand], spot, arrowprops=look)
+        for node, total in ledger.items():
+            x, y = spots[node]
+            text = f"{total:.0f}"
+            # A sum that has grown shows what it was before.
+            old = before.get(node, total)
+            if old != total:
+                text = f"{old:.0f} + {total - old:.0f} = {text}"
+            ax.text(x, y + 0.75 * (y - 1), text, color=ORANGE, **CENTRE)
+        before = ledger
+
+# %% [markdown]
+# A second picture shows the way forward and the way back in one.
+# The slope of an edge stands on it: it is what the rule makes of a g of 1.
+# %% tags=["fold"]
 def draw_graph(ax, spots, names, cotangents):
-    """The graph of L = c d with c = a + b and d = a b. Values 2, 3, 5, 6, 30
-    run forward from a and b. On each edge stands its slope: 1 and 1 into c, 3
-    and 2 into d, 6 and 5 into L. Cotangents 1, 6, 5, 21, 16 run back."""
-    ax.set(xlim=(-0.4, 4.5), ylim=(-1.2, 2.6))
+    """The graph of L = c d with c = a + b and d = a b. Each edge has an arrow
+    forward, an arrow back, and its slope between them. Forward run the values
+    2, 3, 5, 6, 30 from a and b to L. Back run the cotangents, times the
+    slopes: 1 at L, 6 at c, 5 at d, 21 = 6*1 + 5*3 at a, 16 = 6*1 + 5*2 at b.
+    """
+    ax.set(xlim=(-0.7, 4.5), ylim=(-0.6, 2.6))
     ax.axis("off")
-    centre = {"ha": "center", "va": "center"}
-    look = {"arrowstyle": "->", "alpha": 0.4, "shrinkA": 26, "shrinkB": 26}
+    forward = {"arrowstyle": "->", "connectionstyle": "arc3,rad=0.15",
+               "shrinkA": 20, "shrinkB": 20, "color": BLUE}
+    back = dict(forward, color=ORANGE, lw=1.5)
+    reports = {node: [] for node in spots}
     for node, (x, y) in spots.items():
-        ax.text(x, y + 0.34, names[node], **centre)
-        ax.text(x, y, f"{node.data:.0f}", color=BLUE, **centre)
-        ax.text(x, y - 0.34, f"{cotangents[node]:.0f}", color=ORANGE, **centre)
+        g = f"{cotangents[node]:.0f}"
         for operand, shape, rule in node.edges:
             u, v = spots[operand]
-            ax.annotate("", (x, y), (u, v), arrowprops=look)
-            spot = 0.38 * x + 0.62 * u, 0.38 * y + 0.62 * v
-            ax.text(*spot, f"{rule(1):.0f}", **centre)
-    ax.text(-0.3, -1.1, "value, forward", color=BLUE)
-    ax.text(1.4, -1.1, "slope on an edge")
-    ax.text(3.0, -1.1, "cotangent, backward", color=ORANGE)
+            slope = f"{rule(1):.0f}"
+            reports[operand].append(f"{g}*{slope}")
+            ax.annotate("", (x, y), (u, v), arrowprops=forward)
+            ax.annotate("", (u, v), (x, y), arrowprops=back)
+            ax.text(0.3 * x + 0.7 * u, 0.3 * y + 0.7 * v, slope, **CENTRE)
+    for node, (x, y) in spots.items():
+        ax.text(x, y, f"{names[node]} = {node.data:.0f}", color=BLUE, **CENTRE)
+        sum_of_reports = f"{cotangents[node]:.0f}"
+        # Nobody reports to L, which starts with its 1.
+        if reports[node]:
+            sum_of_reports += " = " + " + ".join(reports[node])
+        up = 0.4 if y > 1 else -0.4
+        ax.text(x, y + up, sum_of_reports, color=ORANGE, **CENTRE)
+    ax.text(4.5, 2.4, "forward: values", color=BLUE, ha="right")
+    ax.text(4.5, -0.5, "back: cotangents", color=ORANGE, ha="right")
 # %%
 if wanted("engine"):
     a, b = Tensor(2.0), Tensor(3.0)
@@ -539,7 +592,7 @@ if wanted("engine"):
 
     # The program is over, and the pass backward begins.
     ledger, cotangents = {L: 1.0}, {}
-    rows = [["take", "its g", "the ledger afterwards"]]
+    rows, steps = [["take", "its g", "the ledger afterwards"]], []
     for node in L, d, c:
         g = ledger.pop(node)
         cotangents[node] = g
@@ -547,17 +600,24 @@ if wanted("engine"):
             ledger[operand] = ledger.get(operand, 0.0) + rule(g)
         sums = [f"{names[n]} {total:.0f}" for n, total in ledger.items()]
         rows.append([names[node], f"{g:.0f}", ", ".join(sums)])
+        steps.append((node, g, dict(ledger)))
     table("trace", rows)
     assert ledger[a] == 5 * 3 + 6 * 1 == 21
     assert ledger[b] == 5 * 2 + 6 * 1 == 16
     cotangents.update(ledger)
     spots = {a: (0, 2), b: (0, 0),
              c: (2, 2), d: (2, 0), L: (4, 1)}
-    picture("engine", draw_graph, spots, names, cotangents, size=(4.9, 2.4))
+    picture("ledger", draw_ledger, spots, names, steps, size=(4.9, 1.7),
+            grid=(1, 3))
+    picture("engine", draw_graph, spots, names, cotangents, size=(4.9, 2.7))
 # %% [markdown]
 # Each row is one of the three steps, and the last column is the ledger after
 # it.
 # In the end only the leaves are left.
+# The first picture shows the three steps, and each number of the ledger beside
+# the letter that it belongs to.
+# The second has an arrow forward and an arrow back on each edge, and between
+# them the slope by which the rule multiplies.
 # If a moves by a little, L moves 21 times as far: 15 times on the way through
 # d, where the slopes 3 and 5 multiply, and 6 times on the way through c, where
 # they are 1 and 6.
@@ -869,21 +929,32 @@ if wanted("engine"):
 # Without a seed there is no question, and a vector is refused.
 # The demonstration asks all three, and then forgets to ask.
 # %% tags=["fold"]
+def in_cells(ax, matrix, x, y, color, ink=1.0):
+    """The numbers of a matrix in cells; the first one stands at x, y."""
+    # The cell is a mark, a square of 21 points.
+    for (i, j), number in np.ndenumerate(matrix):
+        ax.plot(x + j, y - i, "s", ms=21, color=color, alpha=0.2 * ink)
+        ax.text(x + j, y - i, f"{number:g}", color=color, alpha=ink, **CENTRE)
+
 def draw_jacobian(axes, matrix, seeds, answers):
     """The Jacobian 1 2, 3 4 twice. The seed 1 0 stands beside its rows and
     picks the first, so the answer below is 1 2. The seed 1 1 adds both rows,
     and the answer is 4 6."""
+    axes[0].set_title("the seed picks a row")
+    axes[1].set_title("the seed adds the rows")
     for ax, seed, answer in zip(axes, seeds, answers):
-        ax.set(xlim=(-1.8, 1.6), ylim=(2.9, -0.9))
+        ax.set(xlim=(-1, 4), ylim=(-1.8, 2.2))
         ax.axis("off")
-        ax.text(-1.2, -0.6, "seed", color=ORANGE, ha="center")
-        ax.text(0.5, -0.6, "Jacobian", color=BLUE, ha="center")
-        ax.text(-1.2, 2.4, "answer", color=ORANGE, ha="center")
-        ax.text(0.5, 2.4, answer, color=ORANGE, ha="center")
+        ax.text(0, 1.9, "seed", color=ORANGE, **CENTRE)
+        ax.text(2.5, 1.9, "Jacobian", color=BLUE, **CENTRE)
+        ax.text(0, -1.3, "answer", color=ORANGE, **CENTRE)
+        in_cells(ax, [answer], 2, -1.3, ORANGE)
+        # A row that counts for nothing is faint.
         for i in range(2):
-            ax.text(-1.2, i, seed[i], color=ORANGE, ha="center")
-            ax.text(0.5, i, matrix[i], color=BLUE, ha="center",
-                    alpha=1.0 if seed[i] else 0.3)
+            ink = 1.0 if seed[i] else 0.45
+            in_cells(ax, [[seed[i]]], 0, 1 - i, ORANGE, ink)
+            ax.text(1, 1 - i, "*", alpha=ink, **CENTRE)
+            in_cells(ax, [matrix[i]], 2, 1 - i, BLUE, ink)
 # %%
 def through(matrix, x):
     """The product matrix @ x, for a constant matrix."""
@@ -907,7 +978,7 @@ if wanted("engine"):
     assert np.array_equal(answers[1], jacobian[1])
     assert np.array_equal(answers[2], answers[0] + answers[1])
     picture("jacobian", draw_jacobian, jacobian, [[1, 0], [1, 1]],
-            answers[::2], size=(4.9, 1.6), grid=(1, 2))
+            answers[::2], size=(4.9, 1.9), grid=(1, 2))
     try:
         y.backward()
         raise AssertionError("a vector went backward without a seed")
@@ -1036,20 +1107,22 @@ if wanted("unbroadcast"):
 # And we try it on a mean in place of the sum.
 # %% tags=["fold"]
 def draw_copies(axes, row, copies, g, total):
-    """Two panels. Forward, each entry of the row 10 20 30 is copied into two
-    rows. Backward, the rows 1 2 3 and 4 5 6 are summed into 5 7 9."""
-    panels = [("forward: copied", BLUE, "->", row, copies),
-              ("backward: summed", ORANGE, "<-", total, g)]
+    """Two panels, each with a row of three cells above two rows of three.
+    Forward, the row 10 20 30 is copied down into both rows. Backward, the rows
+    1 2 3 and 4 5 6 are summed, column by column, into 5 7 9."""
+    panels = [("forward: the row is copied", BLUE, "->", row, copies),
+              ("backward: each column is summed", ORANGE, "<-", total, g)]
     for ax, (title, color, arrow, above, below) in zip(axes, panels):
-        ax.set(xlim=(-0.5, 2.5), ylim=(0.3, 2.4), title=title)
+        ax.set(xlim=(-0.5, 2.8), ylim=(-0.4, 3.0), title=title)
         ax.axis("off")
-        for j, number in enumerate(above):
-            ax.text(j, 2.1, f"{number:.0f}", ha="center", color=color)
-        for (i, j), number in np.ndenumerate(below):
-            x = j + 0.44 * i - 0.22
-            ax.text(x, 0.6, f"{number:.0f}", ha="center", color=color)
-            ax.annotate("", (x, 0.95), (j, 2.0),
-                        arrowprops={"arrowstyle": arrow, "color": color})
+        in_cells(ax, [above], 0, 2.5, color)
+        in_cells(ax, below, 0, 1, color)
+        look = {"arrowstyle": arrow, "color": color}
+        around = dict(look, connectionstyle="arc3,rad=-0.3")
+        for j in range(3):
+            ax.annotate("", (j, 1.4), (j, 2.1), arrowprops=look)
+            ax.annotate("", (j + 0.22, 0.1), (j + 0.22, 2.4),
+                        arrowprops=around)
 # %%
 from itertools import product
 
@@ -1103,7 +1176,7 @@ if wanted("unbroadcast"):
     assert list(B @ b) == [10, 20, 30, 10, 20, 30]
     assert np.array_equal(B.T @ g.ravel(), total)
     picture("unbroadcast", draw_copies, b, (B @ b).reshape(2, 3), g, total,
-            size=(4.9, 2), grid=(1, 2))
+            size=(4.9, 2.2), grid=(1, 2))
 
     pairs = broadcast_pairs()
     fails = adjoint_gaps(reduce=averaged_copies) > 1e-12
@@ -1113,6 +1186,9 @@ if wanted("unbroadcast"):
     assert adjoint_gaps().max() < 1e-14
     assert fails.sum() == 572
 # %% [markdown]
+# In the picture each number of the row has two arrows, and on the way back the
+# same two arrows meet in a sum.
+#
 # A mean has the right shape every time, and is wrong wherever there was more
 # than one copy.
 #
@@ -1673,7 +1749,7 @@ if wanted("rules"):
 # %% tags=["fold"]
 def draw_losses(axes, z, patched, exact):
     """Two panels against the logit z of a point of class 0. The loss from the
-    logit rises without bound and its slope stays 1; the patched loss stops at
+    logit rises without bound and its slope stays 1. The patched loss stops at
     18.42 and its slope falls back to 0."""
     titles = ["loss of a point with y = 0", "its slope along z"]
     high = [(30, 36), (50, 0.85)]
@@ -1682,7 +1758,7 @@ def draw_losses(axes, z, patched, exact):
         ax.plot(z, exact[k], color=BLUE)
         ax.plot(z, patched[k], "--", color=ORANGE)
         ax.text(*high[k], "from the logit", color=BLUE, ha="right")
-        ax.text(*low[k], "log(1 - p + 1e-8)", color=ORANGE, ha="right")
+        ax.text(*low[k], "with the patch", color=ORANGE, ha="right")
         ax.set(title=titles[k], xlabel="logit z", xticks=range(-10, 51, 10))
 # %%
 def patched_bce(z, y):
@@ -2573,28 +2649,41 @@ if wanted("optimizers"):
 COLORS = {"SGD": BLUE, "Momentum": ORANGE, "RMSProp": GREEN, "Adam": PURPLE}
 LINES = {"SGD": ":", "Momentum": "--", "RMSProp": "-.", "Adam": "-"}
 
-def draw_optimizers(axes, r, valley, paths):
-    """Above, how many times too long Adam's steps are without bias correction:
-    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, the first steps
-    in a steep bowl, seen from above with its contours: SGD zigzags across the
-    valley and has come little further, Momentum swings wider and arrives."""
-    above, below = axes
-    steps = np.arange(1, len(r) + 1)
-    above.semilogx(steps, r, color=PURPLE)
-    for t, up in {1: -0.9, 12: 0.2, 1000: 0.4}.items():
-        above.plot(t, r[t - 1], "o", color=PURPLE)
-        above.text(t * 1.2, r[t - 1] + up, f"{r[t - 1]:.2f}")
-    above.set(xlabel="step t", title="r(t), too long without correction",
-              ylim=(0, 7.8))
-    below.contour(*valley, colors="#000000", alpha=0.25, linewidths=0.7,
-                  levels=[0.3, 0.6, 1, 2, 5, 10, 20, 30])
+def show_walks(ax, valley, paths):
+    """Paths in a valley, from their common start, on strips of height."""
+    # Nine strips, the lowest one without any ink.
+    shades = [(0, 0, 0, ink) for ink in np.linspace(0, 0.2, 9)]
+    ax.contourf(*valley, levels=range(0, 50, 5), colors=shades)
+    spots = {"SGD": (0, -3.5), "Momentum": (-0.32, 3)}
     for name, path in paths.items():
         color = COLORS[name]
-        x, y = path.T
-        below.plot(x, y, ".-", color=color, lw=0.8)
-        below.text(1.03, y[1], name, color=color, va="center")
-    below.set(xlabel="gentle axis", ylabel="steep axis", xlim=(-0.3, 1.4),
-              title="the first steps in a bowl, from above")
+        ax.plot(*path.T, ".-", color=color, lw=0.8, ms=3)
+        label = f"{name}, step {len(path) - 1}"
+        look = {"arrowstyle": "->", "color": color}
+        ax.annotate(label, path[-1], spots[name], color=color, arrowprops=look)
+    x, y = paths["SGD"][0]
+    ax.plot(x, y, "ko")
+    ax.text(x + 0.03, y, "start", va="center")
+    ax.text(-0.03, 0, "bottom", ha="right", va="center")
+    ax.set(xlabel="gentle axis", ylabel="steep axis", xlim=(-0.35, 1.2),
+           title="the same start, in a bowl from above")
+
+def draw_optimizers(axes, r, valley, paths):
+    """Above, how many times too long Adam's steps are without bias correction:
+    3.16 at step 1, 6.57 at step 12, 1.26 at step 1000. Below, 40 steps from
+    one start in a steep bowl, seen from above: SGD zigzags across the valley
+    and has come a good half of the way, Momentum swings wider and arrives."""
+    ax = axes[0]
+    ax.semilogx(np.arange(1, len(r) + 1), r, color=PURPLE)
+    for t, up in {1: -0.9, 12: 0.2, 1000: 0.5}.items():
+        ax.plot(t, r[t - 1], "o", color=PURPLE)
+        ax.text(t * 1.2, r[t - 1] + up, f"{r[t - 1]:.2f}")
+    ax.axhline(1, color="#888888", lw=0.7)
+    ax.text(1, 0.2, "1: as long as it should be")
+    ax.set(xlabel="step t", title="r(t), too long without correction")
+    ax.set_ylim(0, 7.8)
+    plain_ticks(ax.xaxis, [1, 10, 100, 1000])
+    show_walks(axes[1], valley, paths)
 # %%
 STEEP = np.array([1.0, 100.0])
 
@@ -2639,13 +2728,13 @@ if wanted("optimizers"):
     assert abs(lr / (1 - mu) - 0.1) < 1e-12
     assert slow == 691
     assert fast < slow / 7
-    gentle = np.linspace(-0.3, 1.4, 86)
+    gentle = np.linspace(-0.35, 1.2, 63)
     steep = np.linspace(-4, 4, 161)
     # The root of the bowl has contours that are evenly spaced.
     height = np.sqrt(gentle ** 2 + 100 * steep[:, np.newaxis] ** 2)
     valley = (gentle, steep, height)
     picture("optimizers", draw_optimizers, excess(2000), valley,
-            {"SGD": plain[:40], "Momentum": averaged[:40]}, grid=(2, 1),
+            {"Momentum": averaged[:41], "SGD": plain[:41]}, grid=(2, 1),
             size=(4.9, 4.8))
 # %% [markdown]
 # In the picture both jump across the valley with every step.
@@ -2697,8 +2786,9 @@ def spiral(seed=1):
 def paint(ax, X, title):
     """The points of the two arms, without axes."""
     x0, x1 = X.T
-    ax.plot(x0[:150], x1[:150], "o", ms=1.6, color=BLUE)
-    ax.plot(x0[150:], x1[150:], "x", ms=1.6, color=ORANGE)
+    half = len(X) // 2
+    ax.plot(x0[:half], x1[:half], "o", ms=1.6, color=BLUE)
+    ax.plot(x0[half:], x1[half:], "x", ms=2, mew=0.9, color=ORANGE)
     side = (-2.4, 2.4)
     ax.set(title=title, aspect="equal", xlim=side, ylim=side)
     ax.axis("off")
@@ -3047,9 +3137,9 @@ def draw_regions(axes, X, panels):
         paint(ax, X, title)
 
 def draw_boundaries(axes, X, panels):
-    """Adam's regions at steps 0, 50, 200, 500, 1000 and 2000. At first a few
-    wedges from the middle, then a boundary that bends, and at the end two
-    spiral bands that follow the arms."""
+    """Adam's regions at steps 0, 50, 200, 500, 1000 and 2000, and every third
+    point. At first a few wedges from the middle, then a boundary that bends,
+    and at the end two spiral bands that follow the arms."""
     draw_regions(axes, X, panels)
 
 def draw_curves(ax, smooth):
@@ -3065,6 +3155,7 @@ def draw_curves(ax, smooth):
                 va=up_or_down.get(name, "center"))
     ax.set(title="loss, averaged with beta 0.98", xlabel="step",
            xlim=(-40, 2600), xticks=range(0, 2001, 500))
+    plain_ticks(ax.yaxis, [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5])
 # %%
 # A grid of 64 by 64 points, of shape (64, 64, 2).
 SIDE = np.linspace(-2.4, 2.4, 64)
@@ -3091,7 +3182,7 @@ if wanted("spiral"):
         below = np.ceil(20 * loss) / 20
         rows.append([name, f"{below:.2f}", f"{final[name]:.0%}",
                      f"{elsewhere[name]:.0%}"])
-        panels[f"{name} {final[name]:.0%}"] = landscape(run.kept[2000])
+        panels[f"{name}, {final[name]:.0%} right"] = landscape(run.kept[2000])
     print()
     table("spiral", rows)
     picture("spiral", draw_regions, X, panels, size=(4.9, 5), grid=(2, 2))
@@ -3129,7 +3220,8 @@ def smoothed(losses, beta=0.98):
 if wanted("spiral"):
     panels = {f"step {step}": landscape(runs["Adam"].kept[step])
               for step in (0, 50, 200, 500, 1000, 2000)}
-    picture("boundaries", draw_boundaries, X, panels, size=(4.9, 3.6),
+    # Every third point is enough, and leaves the boundary to be seen.
+    picture("boundaries", draw_boundaries, X[::3], panels, size=(4.9, 3.6),
             grid=(2, 3))
     picture("curves", draw_curves, {name: smoothed(run.losses)
                                     for name, run in runs.items()})
@@ -3212,18 +3304,25 @@ if wanted("spiral"):
 # What becomes of a run that starts with such steps?
 # %% tags=["fold"]
 def draw_correction(ax, corrected, uncorrected):
-    """Loss on the training points over the first 200 steps of Adam. Without
-    bias correction it starts at more than twice the loss, is ahead at step
-    50, and behind at step 200."""
+    """Loss on the training points over the first 200 steps of Adam, with dots
+    at steps 1, 50 and 200. Without bias correction the loss is more than twice
+    as high at step 1, so it is behind. It is ahead at step 50, and behind at
+    step 200."""
     steps = np.arange(1, len(corrected) + 1)
-    ax.semilogy(steps, corrected, "-", color=PURPLE)
+    ax.semilogy(steps, corrected, "-", color=PURPLE, lw=1)
     ax.semilogy(steps, uncorrected, ":", color=PURPLE)
-    ax.text(202, corrected[-1], "with", color=PURPLE)
-    ax.text(202, uncorrected[-1], "without", color=PURPLE)
-    ax.set_yticks([0.2, 0.5, 1, 2], ["0.2", "0.5", "1", "2"])
-    ax.minorticks_off()
-    ax.set(xlabel="step", ylabel="loss on the training points",
-           xlim=(-5, 235), title="Adam, with and without bias correction")
+    for t in 1, 50, 200:
+        ours = corrected[t - 1]
+        theirs = uncorrected[t - 1]
+        word = "behind" if theirs > ours else "ahead"
+        ax.axvline(t, color="#888888", lw=0.7)
+        ax.plot([t, t], [ours, theirs], "o", ms=5, color=PURPLE)
+        ax.text(t + 2, 2.9, word, va="top")
+    ax.text(206, corrected[-1], "with", color=PURPLE, va="center")
+    ax.text(206, uncorrected[-1], "without", color=PURPLE, va="center")
+    plain_ticks(ax.yaxis, [0.2, 0.5, 1, 2])
+    ax.set(title="Adam without bias correction is", xlabel="step",
+           ylabel="loss on the training points", xlim=(-5, 245), ylim=(0.1, 3))
 # %%
 def first_200(bias_correction):
     """200 steps of Adam: the length of the first, and the loss after each."""
@@ -3259,8 +3358,9 @@ if wanted("spiral"):
 # After one step the loss of the uncorrected run is more than twice that of the
 # other.
 # At step 50 it is *ahead*, and at step 200 it is behind.
-# In the picture the dotted curve starts high, crosses the other back and
-# forth, and stays above it in the end.
+# The picture marks these three steps.
+# In it the dotted curve starts high, crosses the other back and forth, and
+# stays above it in the end.
 # That is one random seed, and others differ; the median of five is in
 # chapter 10.
 # What the correction buys is first steps of the length that lr asks for.
@@ -3407,23 +3507,28 @@ def room(shares):
     low, high = np.min(shares), np.max(shares)
     return min(np.min(abs(low - lines)), np.min(abs(high - lines)))
 # %% tags=["fold"]
-def draw_race(axes, accuracy):
-    """Accuracy after 2000 steps against the rate, with the range of ten seeds
-    as a band. SGD and Momentum stay below 75% up to a rate of 0.1; their
-    medians reach 98% at 1, and at 3 SGD falls again. The medians of RMSProp
-    and Adam are above 98% from 0.01 to 0.1; at 0.3 the seeds scatter, and at
-    1 and 3 the medians are between 50% and 60%."""
-    panels = [axes[0], axes[0], axes[1], axes[1]]
-    spots = {"SGD": (1.1, 0.77), "Momentum": (0.3, 1.01),
-             "RMSProp": (0.06, 0.6), "Adam": (0.14, 1.01)}
-    for ax, name, seen in zip(panels, OPTIMIZERS, accuracy):
+def draw_race(axes, accuracy, best):
+    """Accuracy after 2000 steps against the learning rate, for each optimizer:
+    the median of ten seeds as a line, from the worst to the best as a band,
+    and a ring at the best rate. For SGD and Momentum that is 1, and they stay
+    below 75% up to 0.1. For RMSProp and Adam it is 0.03, and they are above
+    95% from 0.01 to 0.1, but at 1 and 3 their medians are below 60%."""
+    for ax, name, seen, i in zip(axes.flat, OPTIMIZERS, accuracy, best):
         color = COLORS[name]
-        worst, best = seen.min(axis=1), seen.max(axis=1)
-        ax.fill_between(RATES, worst, best, alpha=0.2, color=color)
-        ax.semilogx(RATES, seen, ".", ms=3, alpha=0.6, color=color)
-        ax.plot(RATES, np.median(seen, axis=1), LINES[name], color=color)
-        ax.text(*spots[name], name, color=color)
-        ax.set(ylabel="accuracy", xlabel="learning rate", ylim=(0.48, 1.06))
+        median = np.median(seen, axis=1)
+        ax.semilogx(RATES, median, LINES[name], color=color)
+        ax.fill_between(RATES, seen.min(axis=1), seen.max(axis=1),
+                        alpha=0.25, color=color)
+        ax.plot(RATES[i], median[i], "o", ms=9, mfc="none", mew=1.5,
+                color=color)
+        ax.text(RATES[i], 1.05, f"best at {RATES[i]:g}", color=color,
+                ha="center")
+        ax.set_title(name, color=color)
+        ax.set(ylim=(0.45, 1.15), ylabel="accuracy", xlabel="learning rate")
+        ax.set_yticks([0.5, 0.75, 1], ["50%", "75%", "100%"])
+        plain_ticks(ax.xaxis, [0.001, 0.01, 0.1, 1])
+        # Labels stand at the left and below, and not between the panels.
+        ax.label_outer()
 # %% [markdown]
 # ### At one rate, and at the best
 #
@@ -3460,7 +3565,7 @@ if wanted("race"):
         texts = [f"{lr:g}" for lr in good[name]]
         rows.append([name, ", ".join(texts)])
     table("good", rows)
-    picture("race", draw_race, accuracy, size=(4.9, 4.6), grid=(2, 1))
+    picture("race", draw_race, accuracy, best, size=(4.9, 4), grid=(2, 2))
 # %% [markdown]
 # At 0.1 SGD and Momentum are below 75% with every seed, and the other two are
 # above 95%.
@@ -3482,8 +3587,9 @@ if wanted("race"):
     assert max(sgd[:4].max(), momentum[:4].max()) < 0.75
     assert max(np.median(rmsprop[5]), np.median(adam[5])) < 0.7
 # %% [markdown]
-# In the picture each dot is a network, the line is the median of ten, and the
-# band reaches from the worst to the best.
+# In the picture the line is the median of ten networks, and the band reaches
+# from the worst to the best.
+# The ring marks the best rate of the table, where the median loss is lowest.
 #
 # ### Is there a rate that needs no search?
 #
