@@ -985,6 +985,11 @@ if wanted("engine"):
     except ValueError as refusal:
         print(f"\nwithout a seed: {refusal}")
 # %% [markdown]
+# In the picture the seed stands to the left of the Jacobian.
+# Each entry of the seed multiplies the row beside it, and the rows that come
+# out are added up.
+# A row beside a 0 is as good as not there.
+#
 # So far the operands of a sum or a product had one shape.
 # But numpy will add a row to a matrix, and use the row again for each line of
 # it.
@@ -1186,8 +1191,10 @@ if wanted("unbroadcast"):
     assert adjoint_gaps().max() < 1e-14
     assert fails.sum() == 572
 # %% [markdown]
-# In the picture each number of the row has two arrows, and on the way back the
-# same two arrows meet in a sum.
+# In the picture each number of the row has two arrows, one to each of its
+# copies.
+# On the way back two arrows meet above each column: 1 and 4 arrive, and their
+# sum 5 is the slope along the first number of the row.
 #
 # A mean has the right shape every time, and is wrong wherever there was more
 # than one copy.
@@ -1847,6 +1854,11 @@ if wanted("rules"):
             [patched, patched_slope], [ours, our_slope],
             size=(4.9, 4.4), grid=(2, 1))
 # %% [markdown]
+# In the picture the two losses are one line up to a logit of about 15.
+# From there on the patched one bends away and becomes flat.
+# Where it is flat its slope is 0, so the points that are most wrong are those
+# that no longer pull at the weights.
+#
 # With the loss from the logit we train.
 # A shorter form, log(1 + e^z) - y z, is the same on paper.
 # But a point with y = 1 and z = 40 has a difference of two numbers near 40
@@ -2737,7 +2749,11 @@ if wanted("optimizers"):
             {"Momentum": averaged[:41], "SGD": plain[:41]}, grid=(2, 1),
             size=(4.9, 4.8))
 # %% [markdown]
-# In the picture both jump across the valley with every step.
+# In the upper picture a line marks r = 1.
+# There a step without correction is as long as it should be.
+# The lower one shows the bowl from above: the darker the plane, the higher it
+# is.
+# Both walks jump across the valley with every step.
 # Momentum even swings wider at first: its rate is 0.1, five times that of SGD.
 # But it also goes faster along the valley.
 # In the long run its distances shrink by about 9/11 a step, and those of SGD
@@ -3361,6 +3377,8 @@ if wanted("spiral"):
 # The picture marks these three steps.
 # In it the dotted curve starts high, crosses the other back and forth, and
 # stays above it in the end.
+# At step 50 the two dots lie close together, and the word above them says
+# which of the runs is ahead.
 # That is one random seed, and others differ; the median of five is in
 # chapter 10.
 # What the correction buys is first steps of the length that lr asks for.
@@ -6983,7 +7001,9 @@ SOLUTIONS = {
                 wider_cover)}
 # %% [markdown]
 # Every solution is judged as a reader's would be.
-# Then come the numbers, each with where it comes from.
+# Then come the numbers, each with the thought that leads to it.
+# Some of these thoughts are easily left out: a second path, a second sum, an
+# axis that was stretched, a weight of an average that is not yet 1.
 # %% tags=["answer"]
 REASONS = {
     "nudge.1": "the term with h^2 is left, and for x^3 it is h^2 itself",
