@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 import jupytext, nbclient, nbformat
 from bs4 import BeautifulSoup
-from markdown.extensions.toc import nest_toc_tokens
+from markdown.extensions.toc import nest_toc_tokens, slugify
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 from mkdocs.structure.toc import get_toc
@@ -118,7 +118,7 @@ def chapter(name):
     told = source()
     number = re.search('(?s)CHAPTERS = \\("(.*?)"\\)', told)[1].replace('"', "").split().index(name) + 1
     title = re.search(f"(?m)^# ## ({number}[.] .*)", told)[1]
-    return f'## <a href="../anatomy/#{title.replace(" ", "-")}">{title}</a>'
+    return f'## <a href="../anatomy/#{slugify(title, "-")}">{title}</a>'
 
 def on_page_markdown(markdown, page, config, files):
     def word(match):

@@ -55,17 +55,20 @@ def shorter(path, parts=10):
 
 def marked(root):
     """Each series of marks as one path, whose corners carry the mark."""
-    for group in root.iter("g"):
-        uses = [child for child in group if child.tag == "use"]
-        if len(uses) > 2:
-            name = uses[0].get("href")[1:]
-            shape = root.find(f".//path[@id='{name}']")
-            style = uses[0].get("style", shape.get("style"))
-            marker = Element("marker", {"id": name + "s", "overflow": "visible", "markerUnits": "userSpaceOnUse"})
-            marker.append(Element("path", {"d": shape.get("d"), "style": style}))
+    markers = {}
+    for group in list(root.iter("g")):
+        uses = [child for child in group if child.tag == "use" and "y" in child.attrib]
+        if len(uses) > 2 and len({use.get("href") for use in uses}) == 1:
+            shape = root.find(f".//path[@id='{uses[0].get('href')[1:]}']")
+            look = {key: value for key, value in {**shape.attrib, **uses[0].attrib}.items() if key in ("d", "style")}
+            name = markers.setdefault(str(look), f"{shape.get('id')}-{len(markers)}")
             spots = "".join(f"M {use.get('x')} {use.get('y')} " for use in uses)
-            series = Element("path", {"d": spots, "style": f"fill: none; marker: url(#{name}s)"})
-            group[:] = [child for child in group if child not in uses] + [marker, series]
+            group[:] = [child for child in group if child not in uses]
+            if root.find(f".//marker[@id='{name}']") is None:
+                marker = Element("marker", {"id": name, "overflow": "visible", "markerUnits": "userSpaceOnUse"})
+                marker.append(Element("path", look))
+                group.append(marker)
+            group.append(Element("path", {"d": spots, "style": f"fill: none; marker: url(#{name})"}))
 
 def flattened(parent):
     """Without groups that say nothing, and without what nobody sees."""
@@ -80,35 +83,35 @@ def flattened(parent):
         elif child.tag == "g" and not child.attrib:
             parent[at:at + 1] = list(child)
 
+def tidied(part, parts):
+    """A part of a picture in few words, its paths rounded to that many parts of a unit."""
+    for key in {"x", "y", "width", "height"} & set(part.keys()):
+        part.set(key, written([round(10 * float(part.get(key).removesuffix("pt")))]))
+    if part.get("d"):
+        part.set("d", shorter(part.get("d"), parts))
+    if part.get("style"):
+        style = re.sub(r"font-family: [^;]*;? ?|font-size: 9px;? ?|font: 9px [^;]*;? ?", "", part.get("style"))
+        style = style.replace("#ffffff", "none").replace("#000000", "currentColor")
+        part.set("style", re.sub("(; )?$", "", style))
+    if "rotate(-0 " in part.get("transform", ""):
+        del part.attrib["transform"]
+    part.text, part.tail = (part.text or "").strip(), ""
+
 def themed(svg):
     """One picture as a page wants it: its title as a name, ink in the colour of the text, no paper."""
-    plain = svg.replace(' xmlns="http://www.w3.org/2000/svg"', "").replace("xlink:", "")
-    root = ElementTree.fromstring(plain)
+    root = ElementTree.fromstring(svg.replace(' xmlns="http://www.w3.org/2000/svg"', "").replace("xlink:", ""))
     title = root.findtext("title")
     marked(root)
-    shapes = root.findall(".//defs/path") + root.findall(".//marker/path")
+    small = root.findall(".//defs/path") + root.findall(".//marker/path")
     text = ElementTree.tostring(root, "unicode")
     for part in root.iter():
         named = part.get("id")
         if named and f'"#{named}"' not in text and f"url(#{named})" not in text:
             del part.attrib["id"]
-        for key in "x", "y", "width", "height":
-            if key in part.keys():
-                part.set(key, written([round(10 * float(part.get(key).removesuffix("pt")))]))
-        if part.get("d"):
-            small = part in shapes
-            part.set("d", shorter(part.get("d"), 100 if small else 10))
-        if part.get("style"):
-            style = re.sub(r"font-family: [^;]*;? ?|font-size: 9px;? ?|font: 9px [^;]*;? ?", "", part.get("style"))
-            style = style.replace("#ffffff", "none").replace("#000000", "currentColor")
-            part.set("style", re.sub("(; )?$", "", style))
-        if "rotate(-0 " in part.get("transform", ""):
-            del part.attrib["transform"]
-        part.text, part.tail = (part.text or "").strip(), ""
+        tidied(part, 100 if part in small else 10)
     flattened(root)
     root.attrib = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": " ".join(title.split()),
-                   "viewBox": root.get("viewBox"), "fill": "currentColor",
-                   "stroke-linejoin": "round", **FONT}
+                   "viewBox": root.get("viewBox"), "fill": "currentColor", "stroke-linejoin": "round", **FONT}
     return ElementTree.tostring(root, "unicode")
 
 def styled(svg, style):

@@ -284,8 +284,10 @@ class Looks:
     def tracking(self):
         """The address of the page after its reader has scrolled to chapter 5."""
         self.window.open(f"{self.home}/anatomy/", 1280)
-        self.window.js("window.scrollTo(0, document.querySelector('[id^=\"5-\"]').getBoundingClientRect().top - 60)")
-        self.window.wait("return location.hash")
+        self.window.wait("""
+            window.scrollTo(0, document.querySelector('h2[id^="5-"]').getBoundingClientRect().top + scrollY)
+            window.scrollBy(0, 1 - 2 * Math.round(Math.random()))
+            return location.hash""")
         return self.window.js("return location.hash")
 
     def search(self):

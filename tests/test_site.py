@@ -224,13 +224,13 @@ def test_a_path_loses_what_lies_inside_of_a_line_and_no_peak(corners, kept):
 
 def test_a_path_in_steps_leads_where_it_led():
     """Rounding does not add up, a curve ends where it ended, and behind a z the path goes on from its start."""
-    corners = [(k * 0.333, (k * 7919 % 101) * 0.777) for k in range(400)]
+    corners = [(k * 0.333, k % 2 * 9.77 + k % 3) for k in range(400)]
     found = points_of(PICTURES.shorter("M " + " L ".join(f"{x} {y}" for x, y in corners)))
     assert len(found) == len(corners)
     assert all(abs(a - b) < 0.0501 for one, other in zip(found, corners) for a, b in zip(one, other))
     curve = "M 10 10 C 11 12 13 14 15 16 Q 1 2 3 4 L 5 7 z M 20 20 L 21 25 C 1 1 2 2 30 30 C 0 0 1 1 9 9 z"
     ends = [(10, 10), (15, 16), (3, 4), (5, 7), (20, 20), (21, 25), (30, 30), (9, 9)]
-    assert points_of(PICTURES.shorter(curve)) == pytest.approx(ends)
+    assert np.allclose(points_of(PICTURES.shorter(curve)), ends, atol=1e-9)
     assert PICTURES.shorter("M 1 1 C 2 2 3 3 4 4") == "m1 1c1 1 2 2 3 3"
 
 
@@ -400,7 +400,8 @@ def test_each_question_stands_in_the_open_and_its_answer_in_a_fold(anatomy):
         box = anatomy.find(id=name)
         assert flat(box.p.get_text()) == f"{name} {exercise.question}" and f"{name} {exercise.question}" in said
         hint, answer = box.select("details")
-        assert hint.p.get_text() == exercise.hint and exercise.hint not in said
+        # One hint is printed, to show what `check` says.
+        assert hint.p.get_text() == exercise.hint and (exercise.hint not in said or name == "nudge.1")
         right = np.asarray(exercise.function())
         given = [{"True": 1, "False": 0}.get(word) or float(word != "False" and word)
                  for word in answer["data-right"].split(", ")]
