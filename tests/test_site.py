@@ -249,7 +249,7 @@ def test_a_series_of_marks_keeps_each_of_them_and_its_colour():
     series = [path for path in svg.select("path[style]") if "marker: url" in path["style"]]
     assert [len(points_of(path["d"])) for path in series] == [4, 3]
     for path, color in zip(series, ("#123456", "#654321")):
-        marker = svg.select_one("#" + re.search(r"url\(#(\w+)\)", path["style"])[1])
+        marker = svg.select_one("#" + re.search(r"url\(#([\w-]+)\)", path["style"])[1])
         assert color in marker.path["style"]
 
 
