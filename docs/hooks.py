@@ -83,6 +83,8 @@ def dress(folder):
     book.cells = questions.asked(book.cells, facts)
     for i, cell in enumerate(book.cells):
         cell["id"] = f"cell-{i}"        # jupytext's are random, and builds shall be equal
+        for key in "cell_marker", "lines_to_next_cell":
+            cell.metadata.pop(key, None)
     write(book, folder / "anatomy.ipynb")
 
 def fit_to_read(output):

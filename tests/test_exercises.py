@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import anatomy
-from anatomy import (FAULTS, LEAVES, NUMBERS, PROGRAMS, SOLUTIONS, Adam, AdamW, DeepMLP, Fault, Momentum, Nesterov,
-                     Tensor, absolute, binary, check, cover, elementwise, logsumexp, maximum, softplus)
+from anatomy import (FAULTS, LEAVES, NUMBERS, PROGRAMS, REASONS, SOLUTIONS, Adam, AdamW, DeepMLP, Fault, Momentum,
+                     Nesterov, Tensor, absolute, binary, check, cover, elementwise, logsumexp, maximum, softplus)
 from conftest import python, story, surroundings
 
 # name: (right, wrong, wrong); worked out by hand, with the reader's mistakes
@@ -785,7 +785,7 @@ def test_the_list_is_there_after_an_import_and_says_where_the_rest_stands(capsys
 def test_judges_stand_below_all_texts_and_are_folded():
     text = anatomy.Path(anatomy.__file__).read_text(encoding="utf-8").split("# ## 12. ")[1].split("# ## Answers")[0]
     texts, judges = text.split("# ### The judges of the ten\n")
-    assert all(f"# Exercise **{name}** (" in texts for name in PROGRAMS)
+    assert all(f"# #### {name} (" in texts for name in PROGRAMS)
     assert "@exercise(PROGRAMS" not in texts and judges.count("@exercise(PROGRAMS") == 10
     for cell in judges.split("# %%")[1:]:
         assert "@exercise" not in cell or cell.startswith(' tags=["fold"]\n')
@@ -793,12 +793,18 @@ def test_judges_stand_below_all_texts_and_are_folded():
     assert stars == {"(*)", "(**)", "(***)"}
     words = {"(*)": "one star", "(**)": "two stars", "(***)": "three stars"}
     for name in PROGRAMS:
-        assert f"**{name}** ({words[PROGRAMS[name].question.split()[0]]})" in texts
+        assert f"#### {name} ({words[PROGRAMS[name].question.split()[0]]}): " in texts
 
 
 def test_the_answers_are_printed_on_request():
     text = story("answers").stdout
-    assert all(f"\n{name}" in text for name in NUMBERS) and "9.2103" in text and "10 programs are right" in text
+    assert "10 programs are right" in text
+    assert list(REASONS) == list(NUMBERS)
+    for name, exercise in NUMBERS.items():
+        answer, reason = re.search(rf"\n{name} +(.*)\n +(.*)\n", text).groups()
+        assert np.allclose([float(word) if word != "False" else 0 for word in answer.strip("[]").split()],
+                           np.asarray(exercise.function()), rtol=1e-3), name
+        assert reason == REASONS[name]
 
 
 def test_optimized_python_asks_the_same():

@@ -179,39 +179,53 @@ def said(stories, *without):
     return "".join(f"\n--- {name} ---\n\n{text}" for name, text in wanted.items() if name not in without)
 
 
-def site_notebook(stories):
-    """The cells of the notebook that the site has run, one for each cell."""
-    return jupytext.read(stories["site"] / "anatomy/anatomy.ipynb").cells
+def site_notebook(stories, path="site/anatomy/anatomy.ipynb"):
+    """The cells of the notebook of the site, one for each cell."""
+    [found] = stories["site"].parent.glob(path)
+    return jupytext.read(found).cells
 
 
 def test_as_a_notebook(stories):
     """Cell by cell in a real kernel: the same text, the pictures in place."""
-    cells = site_notebook(stories)
+    *cells, facts = site_notebook(stories, ".cache/site/*/run.ipynb")
     code = [cell for cell in cells if cell.cell_type == "code"]
     assert "".join(map(told, code)) == said(stories)
     shown = pictures(code)
     assert len(shown) == sum(cell.source.count('picture("') for cell in code) > 9
-    assert all(svg.startswith("<svg role=\"img\" aria-label=") for svg in shown)
     assert not any(out.get("name") == "stderr" or out.output_type in ("error", "execute_result")
                    for cell in code for out in cell.outputs)
     titles = [re.findall(r"(?m)^##? .*", cell.source) for cell in cells if cell.cell_type == "markdown"]
     assert len(titles[0]) == 1 and sum(map(len, titles)) == 1 + len(NAMES)
 
 
+def test_the_notebook_of_the_site_says_the_same(stories):
+    """The same text below the same code, without the lines in which a chapter begins."""
+    code = [cell for cell in site_notebook(stories) if cell.cell_type == "code"]
+    assert "".join(map(told, code)) == re.sub(r"\n--- \w+ ---\n\n", "", said(stories))
+
+
 def test_a_notebook_holds_nothing_of_its_run(stories):
-    """No time, no random name: sources, and outputs that another kernel has too."""
+    """No time, no random name: sources, questions, and outputs that another kernel has too."""
     cells, wanted = site_notebook(stories), jupytext.reads(SOURCE, fmt="py:percent").cells
-    for i, cell in enumerate(wanted):
-        cell.id = f"cell-{i}"
-    code = [cell for cell in wanted if cell.cell_type == "code"]
-    for number, cell in enumerate(code, 1):
-        cell.execution_count = number
-        cell.outputs = cells[wanted.index(cell)].outputs
+    assert [cell.id for cell in cells] == [f"cell-{i}" for i in range(len(cells))]
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert [cell.source for cell in code] == [cell.source for cell in wanted if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert all(set(cell.metadata) <= {"tags", "jupyter"} for cell in cells)
+    for cell in code:
         for out in cell.outputs:
             assert out.keys() == {"stream": {"output_type", "name", "text"}, "display_data": {
                 "output_type", "data", "metadata"}}[out.output_type] and not out.get("metadata")
-    assert cells == wanted
-    others = [cell for cell in code if not re.search(r'wanted\("(trial|race)"', cell.source)]
+
+    def words(cells):
+        """The prose without what is asked between it."""
+        texts = [re.sub('(?m)^<div class="(question|exercise)".*$', "", cell.source) for cell in cells
+                 if cell.cell_type == "markdown"]
+        return " ".join(" ".join(texts).split())
+
+    assert words(cells) == words(wanted)
+    others = [cell for cell in site_notebook(stories, ".cache/site/*/run.ipynb") if not re.search(
+        r'wanted\("(trial|race)"', cell.source)]
     assert names_of(pictures(others)) == names_of(pictures([stories["pasted"][1]]))
 
 

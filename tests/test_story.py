@@ -96,7 +96,7 @@ def test_every_cell_is_markdown_or_code():
     """Prose cells hold comments alone, code cells no paragraphs."""
     for cell in CELLS[1:]:
         head, *body = cell.strip().splitlines()
-        assert re.fullmatch(r'# %%( \[markdown\]| tags=\["(fold|answers)"\])?', head), head
+        assert re.fullmatch(r'# %%( \[markdown\]| tags=\["(fold|answer)"\])?', head), head
         if "[markdown]" in head:
             assert body and all(line.startswith("#") for line in body), cell
         else:
