@@ -21,7 +21,7 @@ docs: $(ALL)      ## build the site in site/
 	$(PY) -m mkdocs build --strict
 serve: $(ALL)     ## show the site while it is written, at http://127.0.0.1:8000
 	$(PY) -m mkdocs serve
-publish: $(ALL)   ## put the site on GitHub Pages; SITE_URL=https://... is its address
+publish: $(ALL)   ## put the site on GitHub Pages; SITE_URL=https://... is its address, REPO_URL=https://... the source's
 	$(PY) -m mkdocs gh-deploy --strict
 bench: $(ALL)     ## time a training step beside the limit and the peers
 	$(PY) tests/bench.py

@@ -6277,8 +6277,8 @@ def check(name, answer):
 #
 # The next five cells hold questions and hints, and the functions that compute
 # the answers.
-# Whoever reads the file, and wants to think first, passes them over: the
-# questions are printed at the end of the chapter.
+# For whoever wants to think first, all questions stand once more, alone, at the
+# end of the chapter.
 #
 # Four are about the nudge and the engine, chapters 1 and 2.
 # They ask what a nudge misses and what it costs, and how slopes add up.

@@ -59,7 +59,7 @@ def write(book, path):
 def tell(folder):
     """Run the story: its pictures and tables into the folder, and last of all the notebook."""
     book = notebook()
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    book.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "Python 3 (ipykernel)"}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     # The folder is told behind the cell that reads the command line, and the facts are asked for at the end.
@@ -159,7 +159,7 @@ def folded(part, soup):
 def undress(page_html):
     """mkdocs-jupyter's page as Material would have written it, and the headings in it."""
     soup = BeautifulSoup(lighter(page_html), "html.parser")
-    for tag in soup.select("style, script, clipboard-copy, .clipboard-copy-txt, .celltoolbar"):
+    for tag in soup.select("style, script, clipboard-copy, .clipboard-copy-txt, .celltoolbar, .question .notebook"):
         tag.decompose()
     for pre in soup.select(".highlight-ipynb > pre"):       # as Material renders a fenced block
         pre.parent["class"], pre.name = "highlight", "code"

@@ -127,7 +127,9 @@ def name_of(svg):
 def embedded(svg):
     """A themed picture as an image on paper, which a notebook shows before anybody trusts it."""
     data = base64.b64encode(styled(svg, PAPER).encode()).decode()
-    return f'<img alt="{html.escape(name_of(svg))}" src="data:image/svg+xml;base64,{data}">'
+    # A point is 4/3 of a pixel.
+    width = round(float(re.search('viewBox="0 0 (\\S+)', svg)[1]) * 4 / 3)
+    return f'<img alt="{html.escape(name_of(svg))}" width="{width}" src="data:image/svg+xml;base64,{data}">'
 
 def shown(svg):
     """A themed picture, or what `embedded` made of it, to stand in a page with its name as a caption."""

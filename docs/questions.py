@@ -33,7 +33,9 @@ def number(name, fact):
             + "</div>")
 
 def predict(name, question):
-    return f'<div class="question" id="{name}"><p><strong>Predict: {name}.</strong> {html.escape(question)}</p></div>'
+    """A question, and for those who read the notebook itself, where its answer is."""
+    return (f'<div class="question" id="{name}"><p><strong>Predict: {name}.</strong> {html.escape(question)}</p>'
+            '<p class="notebook">The answer is folded into the cell below. Its dots open it, and so does running it.</p></div>')
 
 def with_hints(text, exercises):
     """The texts of the programs, each with its hint below it."""
@@ -57,8 +59,8 @@ def asked(cells, facts):
         if cell.cell_type == "markdown":
             cell.source = with_hints(cell.source, facts["exercises"])
         elif broken:
-            told.append(new_markdown_cell("".join(predict(name, facts["breakages"][name]) for name in broken)))
-        elif numbers:
-            told.append(new_markdown_cell("".join(number(name, facts["exercises"][name]) for name in numbers)))
+            told += [new_markdown_cell(predict(name, facts["breakages"][name])) for name in broken]
+        else:
+            told += [new_markdown_cell(number(name, facts["exercises"][name])) for name in numbers]
         told.append(cell)
     return told
