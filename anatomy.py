@@ -795,7 +795,7 @@ Tensor.backward = backward
 # All new totals are computed before the first is written, so that a pass which
 # fails halfway changes nothing.
 #
-# ### Two sums
+# ### Two sums: over uses, and over calls
 #
 # Two different sums live in these lines.
 # Within a pass, the *uses* of a number add up, as in x * x.
@@ -1381,7 +1381,7 @@ Tensor.sigmoid = elementwise(logistic, lambda g, x, out: g * out * (1 - out))
 Tensor.relu = elementwise(positive,    relu_rule)
 Tensor.__neg__ = elementwise(np.negative, lambda g, x, out: -g)
 # %% [markdown]
-# ### Two operands
+# ### Two operands: +, -, *, /, **
 #
 # Two operands u and v have two rules.
 # The result is again called out.
@@ -1639,7 +1639,7 @@ if wanted("rules"):
     assert abs(x.grad - 2 * w.grad) < 1e-12
     assert w.grad == b.grad
 # %% [markdown]
-# ### Two surprises
+# ### Two surprises: x - mean(x), and relu at 0
 #
 # The first is the slope of x - mean(x).
 # With four numbers, each enters the mean with the factor 1/4, so we may expect
@@ -3027,7 +3027,7 @@ if wanted("spiral"):
 # p = 1/2.
 # If it pays much more, its first answers are too sure of themselves.
 #
-# ### A run
+# ### A run of training
 #
 # To compare optimizers we put the same loop into a function, `fit`.
 # It keeps the parameters after certain steps, so that we can look at the
@@ -3262,7 +3262,7 @@ if wanted("spiral"):
 # So it goes as far as SGD in the end, only later.
 # And SGD is slow, not unable, as its 12000 steps show.
 #
-# ### Two promises
+# ### Two promises about optimizers
 #
 # Two things that chapter 6 said of optimizers can be tried on a real run.
 # PyTorch's momentum at lr 0.1 should be ours at lr 1.
@@ -3688,7 +3688,7 @@ if wanted("race"):
 # So we plant twenty-three faults in our own program, one at a time, and ask
 # six checks about each of them.
 #
-# ### A fault
+# ### What a fault is
 #
 # A fault is a function of ours, written again with a slip in it.
 # Take the product a * b, whose rule for a says g * b.
@@ -4985,7 +4985,7 @@ def first_step(run, lr=0.1):
 # RMSProp then runs once more, with the patched loss of chapter 4.
 # There the slope is 0 for a point that is surely wrong.
 # A guess would pay log 2 = 0.69 a point.
-# %%
+# %% tags=["fold"]
 def patched_losses(lr):
     """The patched loss of each of the five after 200 steps of RMSProp."""
     with replaced(None, "bce_with_logits", patched_instead):
@@ -6277,8 +6277,8 @@ def check(name, answer):
 #
 # The next five cells hold questions and hints, and the functions that compute
 # the answers.
-# For whoever wants to think first, all questions stand once more, alone, at the
-# end of the chapter.
+# For whoever wants to think first, all questions stand once more, alone, at
+# the end of the chapter.
 #
 # Four are about the nudge and the engine, chapters 1 and 2.
 # They ask what a nudge misses and what it costs, and how slopes add up.
@@ -6830,7 +6830,7 @@ def trial_3(pair):
 # And chapter 5's liar returns, a tanh with the right values, whose rule says
 # 1 - out where it should say 1 - out^2: this is what it would hear, if a tanh
 # were asked for.
-# %%
+# %% tags=["answer"]
 def questions():
     for name, (question, hint, function) in (NUMBERS | PROGRAMS).items():
         print(textwrap.fill(question, 79, initial_indent=f"{name:15}",
@@ -6857,8 +6857,10 @@ if wanted("exercises"):
 # %% [markdown]
 # ## Answers
 #
-# Whoever reads on sees solutions, first those of the ten programs.
-# Most of them have another solution that is as good.
+# Whoever reads on sees solutions, first one for each of the ten programs.
+# Most of the programs have another solution that is as good.
+#
+# #### A solution of engine.3: a cumulative sum
 #
 # A *cumulative sum* uses x0 in all sums, and the last entry in the last sum
 # alone.
@@ -6870,17 +6872,34 @@ if wanted("exercises"):
 #
 # So the rule is a cumulative sum as well, from the other end.
 # The product B @ x is another solution.
+# %% tags=["fold"]
+def cumulative_sum(x):
+    def rule(g):
+        return np.cumsum(g[::-1])[::-1]
+    return Tensor(np.cumsum(x.data), (x, rule))
+# %% [markdown]
+# #### A solution of rules.3: the size of a number
 #
 # The *size* of x is relu(x) + relu(-x).
 # Above 0 the first term has the slope 1, below 0 the second has -1, and at 0
 # relu's slope is 0 in both.
 # The root of x * x has the right slopes as well, but at 0: there it multiplies
 # an infinite slope with 0, which is nan.
+# %% tags=["fold"]
+def absolute(x):
+    return x.relu() + (-x).relu()
+# %% [markdown]
+# #### A solution of rules.4: the larger of two
 #
 # The *larger of two* is half of a + b + |a - b|.
 # At a tie |a - b| has the slope 0, and the halves of a + b are left.
 # The sum of a and relu(b - a) has the same value, but at a tie a gets all of g
 # and b nothing.
+# %% tags=["fold"]
+def maximum(a, b):
+    return (a + b + absolute(a - b)) / 2
+# %% [markdown]
+# #### A solution of rules.5: the logarithm of a sum
 #
 # In the *logarithm of a sum*, c is the largest entry of each row.
 # No e^(x - c) is above 1, and one of them is 1, so the sum neither overflows
@@ -6888,50 +6907,30 @@ if wanted("exercises"):
 # Since the result does not depend on c, we may take c as a constant.
 # The slope along x[k] is e^x[k] over the sum, which is the softmax p[k].
 # So a Tensor with the rule g * p is another solution.
+# %% tags=["fold"]
+def logsumexp(x):
+    largest = x.data.max(axis=-1, keepdims=True)
+    total = (x - largest).exp().sum(axis=-1)
+    return total.log() + largest[..., 0]
+# %% [markdown]
+# #### A solution of rules.6: the cross-entropy for K classes
 #
 # In the *cross-entropy*, -log(p) of the own class is that logarithm less the
 # logit of the own class.
 # Its slopes are p[k], less 1 for the own class, over N.
 # This is the p - y of chapter 4 again, for K classes.
 # %% tags=["fold"]
-def cumulative_sum(x):
-    def rule(g):
-        return np.cumsum(g[::-1])[::-1]
-    return Tensor(np.cumsum(x.data), (x, rule))
-
-def absolute(x):
-    return x.relu() + (-x).relu()
-
-def maximum(a, b):
-    return (a + b + absolute(a - b)) / 2
-
-def logsumexp(x):
-    largest = x.data.max(axis=-1, keepdims=True)
-    total = (x - largest).exp().sum(axis=-1)
-    return total.log() + largest[..., 0]
-
 def cross_entropy(z, labels):
     points = np.arange(len(labels))
     costs = logsumexp(z) - z[points, labels]
     return costs.mean()
 # %% [markdown]
+# #### A solution of optimizers.3: AdamW
+#
 # The class *AdamW* does not need Adam's insides.
 # It lets each parameter decay, and then takes Adam's step.
 # If the decay were added to g instead, both averages would take it in, and
 # Adam would divide it by its own size.
-#
-# The direction of *Nesterov* is a step of the average that is not kept: the
-# new m, and the same g once more.
-# Why does it walk with PyTorch's?
-# By chapter 6 the sum u is m / (1 - beta).
-# So (1 - beta) (g + beta u) is (1 - beta) g + beta m, which is our direction.
-# Whoever takes the m from before the step gets (1 - beta) g + beta m again,
-# but with the old m: that is the new m, and so Momentum.
-#
-# The *second hidden layer* is the first one once more.
-#
-# To *stop early* we keep two numbers, the lowest loss and the step at which it
-# appeared.
 # %% tags=["fold"]
 class AdamW(Adam):
     def __init__(self, params, lr, decay=0.01):
@@ -6942,12 +6941,26 @@ class AdamW(Adam):
         for p in self.params:
             p.data = p.data - self.lr * self.decay * p.data
         super().step()
-
+# %% [markdown]
+# #### A solution of optimizers.4: Nesterov's momentum
+#
+# The direction of *Nesterov* is a step of the average that is not kept: the
+# new m, and the same g once more.
+# Why does it walk with PyTorch's?
+# By chapter 6 the sum u is m / (1 - beta).
+# So (1 - beta) (g + beta u) is (1 - beta) g + beta m, which is our direction.
+# Whoever takes the m from before the step gets (1 - beta) g + beta m again,
+# but with the old m: that is the new m, and so Momentum.
+# %% tags=["fold"]
 class Nesterov(Momentum):
     def direction(self, g, m):
         m.add(g)
         return m.beta * m.value + (1 - m.beta) * g
-
+# %% [markdown]
+# #### A solution of spiral.3: a second hidden layer
+#
+# The *second hidden layer* is the first one once more.
+# %% tags=["fold"]
 class DeepMLP:
     def __init__(self, *arrays):
         self.params = [Tensor(array) for array in arrays]
@@ -6957,7 +6970,12 @@ class DeepMLP:
         first = (X @ W1 + b1).relu()
         second = (first @ W2 + b2).relu()
         return second @ W3 + b3
-
+# %% [markdown]
+# #### A solution of race.3: stopping early
+#
+# To *stop early* we keep two numbers, the lowest loss and the step at which it
+# appeared.
+# %% tags=["fold"]
 def stopping_step(losses, patience):
     lowest, appeared = np.inf, 0
     for step, loss in enumerate(losses):
@@ -6967,6 +6985,8 @@ def stopping_step(losses, patience):
             return step
     return len(losses) - 1
 # %% [markdown]
+# #### A solution of trial.3: a fault that slips through
+#
 # For the *trial* we take a transpose whose rule uses the order itself on the
 # way back.
 # An exchange of two axes is its own way back, so for a matrix this is right.
@@ -6990,7 +7010,15 @@ def transpose_by_order(ours, a, *axes):
 def wider_cover(a, row, column):
     cube = a.reshape(3, 3, 1) * row
     return cover(a, row, column) + cube.transpose(2, 0, 1)
-
+# %% [markdown]
+# #### The answers to the twenty numbers
+#
+# Each comes with the thought that leads to it.
+# Some of these thoughts are easily left out: a second path, a second sum, an
+# axis that was stretched, a weight of an average that is not yet 1.
+#
+# Before that, every solution above is judged as a reader's would be.
+# %% tags=["fold"]
 SOLUTIONS = {
     "engine.3": cumulative_sum,   "rules.3": absolute,
     "rules.4": maximum,           "rules.5": logsumexp,
@@ -6999,11 +7027,6 @@ SOLUTIONS = {
     "race.3": stopping_step,
     "trial.3": (Fault("rules", Tensor, "transpose", transpose_by_order),
                 wider_cover)}
-# %% [markdown]
-# Every solution is judged as a reader's would be.
-# Then come the numbers, each with the thought that leads to it.
-# Some of these thoughts are easily left out: a second path, a second sum, an
-# axis that was stretched, a weight of an average that is not yet 1.
 # %% tags=["answer"]
 REASONS = {
     "nudge.1": "the term with h^2 is left, and for x^3 it is h^2 itself",

@@ -130,31 +130,65 @@ def on_page_markdown(markdown, page, config, files):
         return generated(name) if "." in name else chapter(name)
     return re.sub(r"\{\{ (\S+) \}\}", word, markdown)
 
-def folded(part, soup):
-    """Wrap a cell, or its code, in a fold that says what is in it."""
-    code = part.get_text()
-    names = re.findall(r"(?m)^(?:def|class) (\w+)", code)
-    heading = part.find_previous(["h1", "h2", "h3"]).get_text()
+def fold(soup, label, parts, at):
+    """These parts of a page, in a fold that stands where `at` stood."""
+    details = soup.new_tag("details", attrs={"class": "fold", "data-search-exclude": ""})
+    at.insert_before(details)
+    details.append(soup.new_tag("summary", string=label))
+    for part in parts:
+        details.append(part.extract())
+
+def label_of(code, section):
+    """What stands on the fold of a cell."""
     broken = re.search(r'@breakage\("(\w+)"\)', code)
+    names = re.findall(r"(?m)^(?:def|class) (\w+)", code)
     exercises = [name.replace("_", ".") for name in re.findall(r"(?m)^def (\w+_\d)\(", code)]
-    label = ", ".join(exercises or names)
+    listed = ", ".join(exercises or names)
     if broken:
-        label = f"{broken[1]}: what happens, and why"
-    elif "REASONS = " in code:
-        label = "The answers to the twenty numbers"
-    elif "judges" in heading:
-        label = f"Judges, they tell much of the answers: {label}"
-    elif exercises:
-        label = f"The code that computes {label}"
-    elif "Answers" in heading:
-        label = f"Solutions: {label}"
-    elif label.startswith("draw"):
-        label = f"Drawing: {label}"
+        return f"{broken[1]}: what happens, and why"
+    if "REASONS = " in code:
+        return "The answers to the twenty numbers"
+    if names == ["questions"]:
+        return "All questions once more, and what a wrong answer hears"
+    if "judges" in section:
+        return f"How answers are judged, which tells much of them: {listed}"
+    if exercises:
+        return f"The code that computes {listed}"
+    if names and names[0].startswith("draw"):
+        return f"The code that draws: {listed}"
+    return f"Code behind the scenes: {listed}" if names else "Code behind the scenes"
+
+def folded(cell, soup):
+    """Fold the code of a cell, and its outputs too if they are an answer."""
+    code = cell.select_one(".highlight")
+    label = label_of(code.get_text(), code.find_previous(["h1", "h2", "h3"]).get_text())
+    outputs = cell.select_one(".outputs")
+    if "celltag_answer" not in cell["class"] or not outputs:
+        fold(soup, label, [code], code)
+    elif "@breakage" in code.get_text():        # what it says comes first, and then how that was found
+        said = outputs.pre.get_text().strip()
+        outputs.pre.string = re.sub(r"(?<=\S)\n(?=\S)(?!Caught by: |Repair: )", " ", said)
+        fold(soup, "The code of this breakage", [code], code)
+        inner = cell.select_one("details")
+        fold(soup, label, [outputs, inner], inner)
     else:
-        label = f"Plumbing: {label or 'how the file is run'}"
-    fold = soup.new_tag("details", attrs={"class": "fold", "data-search-exclude": ""})
-    part.wrap(fold).insert(0, soup.new_tag("summary", string=label))
-    return fold
+        fold(soup, label, [code, outputs], code)
+
+def fold_solutions(soup):
+    """In the chapter of answers, each with all that is said of it in a fold of its own."""
+    answers = soup.find("h2", id="answers")
+    for heading in answers.find_next_siblings("h4") if answers else ():
+        parts = []
+        for part in heading.find_next_siblings(True):
+            if part.name in ("h2", "h4"):
+                break
+            parts.append(part)
+        for inner in [part for part in parts if part.name == "details"]:
+            inner.summary.decompose()
+        fold(soup, heading.get_text().rstrip("¶"), parts, heading)
+        heading.decompose()
+    for inner in soup.select("details.fold > details.fold:not(:has(> summary))"):
+        inner.unwrap()
 
 def undress(page_html):
     """mkdocs-jupyter's page as Material would have written it, and the headings in it."""
@@ -169,15 +203,14 @@ def undress(page_html):
         if not area.get_text(strip=True) and not area.img:
             area.decompose()
     for cell in soup.select(".celltag_fold[id], .celltag_answer[id]"):
-        fold = folded(cell.select_one(".highlight"), soup)
-        if "celltag_answer" in cell["class"] and cell.select_one(".outputs"):
-            fold.append(cell.select_one(".outputs").extract())
+        folded(cell, soup)
     for box in soup.select(BOXES):                          # flat, so that search files it by heading
         box.unwrap()
     for img in soup.select(".outputs img"):
         img.replace_with(BeautifulSoup(shown(img["src"]), "html.parser"))
-    for heading in soup.select("h4[id]"):                   # the texts of exercises
-        heading["data-search-exclude"] = ""
+    fold_solutions(soup)
+    for part in soup.select("h4[id], h2#answers, .exercise details"):
+        part["data-search-exclude"] = ""                    # texts of exercises, hints and answers
     link(soup)
     WORDS.update(introduced(soup))
     headings = [{"level": int(h.name[1]), "id": h["id"], "name": html.escape(h.get_text().rstrip("¶"))}

@@ -13,8 +13,9 @@ for name, exercise in {**numbers, **programs}.items():
     exercises[name] = {"question": exercise.question, "hint": exercise.hint}
 for name in numbers:
     right = np.asarray(numbers[name].function())
+    answer = ", ".join(f"{one:.4g}" if right.dtype.kind == "f" else str(one) for one in right.ravel())
     exercises[name] |= {"right": right.ravel().tolist(), "exact": right.dtype.kind != "f",
-                        "answer": np.array2string(right, precision=4).strip("[] "), "reason": REASONS[name]}
+                        "answer": answer, "reason": REASONS[name]}
 print(json.dumps({"breakages": {name: " ".join(told.question.split()) for name, told in breakages.items()},
                   "exercises": exercises}))
 """

@@ -97,13 +97,15 @@ ANSWERS = """
             form.querySelector("button").click()
             return form.querySelector("output").textContent
         }
-        said[name] = [ask(right), ask(close[right] ?? `[${right}]`), ask(wrong), ask(right + ", 7"), ask("much"), ask("")]
+        said[name] = [ask(right), ask(close[right] ?? `[${right}]`), ask(wrong), ask(right + ", 7"), ask("much"), ask(""), ask("0,09")]
     }
     return said"""
 
 # On paper nothing scrolls, what is folded stays so, and there is nothing to click.
 PAPER = """
-    return {open: document.querySelectorAll("article details[open]").length,
+    dispatchEvent(new Event("beforeprint"))         // the theme opens all folds
+    const shown = e => e.offsetParent && e.checkVisibility({contentVisibilityAuto: true})
+    return {open: [...document.querySelectorAll("article details > :not(summary)")].filter(shown).length,
             cut: [...document.querySelectorAll("article pre")].filter(e => e.offsetParent).filter(e =>
                 e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY != "visible").length,
             forms: [...document.querySelectorAll("article form, article .md-code__nav")].filter(e => e.offsetParent).length}"""

@@ -288,7 +288,7 @@ def test_results_show_everything_in_story_order(pages):
 
 def test_no_number_on_the_other_pages_is_typed_by_hand():
     for path in (ROOT / "docs").glob("*.md"):
-        text = re.sub(r"(?s)\A---.*?---", "", path.read_text("utf-8"))
+        text = re.sub(r"(?s)\A---.*?---|\]\(.*?\)", "", path.read_text("utf-8"))
         assert not re.search(r"\d", text), path
 
 
@@ -393,6 +393,7 @@ def test_each_question_stands_in_the_open_and_its_answer_in_a_fold(anatomy):
         for text in told.reason, told.caught, told.repair:
             assert flat(text) not in said
         [fold] = [fold for fold in anatomy.select("details") if fold.summary.get_text().startswith(f"{name}: ")]
+        assert [part.get("class") for part in fold.find_all(True, recursive=False)] == [None, ["outputs"], ["fold"]]
         assert f'@breakage("{name}")' in fold.get_text() and flat(told.reason) in flat(fold.get_text())
         question = anatomy.find(id=name)
         assert question.find_next("details") is fold
@@ -411,6 +412,9 @@ def test_each_question_stands_in_the_open_and_its_answer_in_a_fold(anatomy):
     for name, exercise in PROGRAMS.items():
         heading = anatomy.find("h4", id=re.compile(name.replace(".", "")))
         assert heading.find_next("details").p.get_text() == exercise.hint and exercise.hint not in said
+        [solution] = [fold for fold in anatomy.select("details")
+                      if fold.summary.get_text().startswith(f"A solution of {name}: ")]
+        assert solution.p and solution.code and flat(solution.p.get_text()) not in said
 
 
 def test_chapters_papers_and_sources_are_links(anatomy):
@@ -555,8 +559,9 @@ def test_search_finds_first_where_a_word_is_introduced(words, seen, anatomy):
 def test_an_answer_is_judged_in_the_page(seen):
     said = seen["answers"]
     assert sorted(said) == sorted(NUMBERS)
-    for name, (right, close, wrong, more, words, nothing) in said.items():
-        assert (right, close, wrong) == ("Right.", "Right.", "Not yet."), (name, said[name])
+    for name, (right, close, wrong, more, words, nothing, comma) in said.items():
+        assert (right, close, wrong) == ("\u2713 Right.", "\u2713 Right.", "Not yet."), (name, said[name])
+        assert ("point" in comma) == ("one number" in more)
         assert more.startswith("Not yet: ") and more.endswith("wanted.")
         assert words.startswith("A number is wanted") and nothing == words
 

@@ -15,11 +15,14 @@ function judge(text, right, exact) {
   if (given.length === 0 || given.some(Number.isNaN)) {
     return "A number is wanted, such as 0.5, 1/2 or 1e-3, or several with commas between them."
   }
+  if (right.length === 1 && /^\s*-?\d+,\d+\s*$/.test(text)) {
+    return "Write it with a point, such as 0.5."
+  }
   if (given.length !== right.length) {
     return `Not yet: ${right.length === 1 ? "one number is" : right.length + " numbers are"} wanted.`
   }
   const near = (a, b) => Math.abs(a - b) <= (exact ? 0 : 1e-8 + 0.01 * Math.abs(b))
-  return given.every((a, i) => near(a, right[i])) ? "Right." : "Not yet."
+  return given.every((a, i) => near(a, right[i])) ? "\u2713 Right." : "Not yet."
 }
 
 for (const answer of document.querySelectorAll(".exercise [data-right]")) {
@@ -31,7 +34,7 @@ for (const answer of document.querySelectorAll(".exercise [data-right]")) {
     event.preventDefault()
     const said = judge(form.querySelector("input").value, right, answer.dataset.exact === "true")
     form.querySelector("output").textContent = said
-    form.dataset.said = said.slice(0, 5)
+    form.classList.toggle("right", said.endsWith("Right."))
   })
   answer.parentElement.insertBefore(form, answer.parentElement.querySelector("details"))
 }
