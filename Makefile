@@ -3,6 +3,8 @@ PY     := .venv/bin/python
 RUN    := .venv/run
 ALL    := .venv/all
 PEERS  := .cache/peers/all
+OLD    := .cache/oldest/all
+QUICK  := nudge engine unbroadcast rules gradcheck optimizers frameworks exercises answers
 # pip's newest for Linux comes with CUDA; torch==2.13.0+cpu is enough, and known to
 # agree, where pip is told of PyTorch's index of CPU builds
 TORCH  ?= torch
@@ -29,6 +31,11 @@ matrix: $(ALL)    ## tell and test it under every Python and kernel there is
 	$(PY) tests/matrix.py
 rounding: $(ALL)  ## tell it on processors that round differently
 	$(PY) tests/rounding.py all
+oldest: $(OLD)    ## tell it with the oldest numpy that there is for this Python
+	$(PY) anatomy.py $(QUICK) > .cache/oldest/new.txt
+	.cache/oldest/bin/python anatomy.py $(QUICK) > .cache/oldest/old.txt
+	cmp .cache/oldest/new.txt .cache/oldest/old.txt
+	.cache/oldest/bin/python -c 'import numpy; print("the same text with numpy", numpy.__version__)'
 peers: $(PEERS)   ## hold every operation, and examine, against other engines
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 clean:            ## remove what make and the tests made, but not docs/generated
@@ -49,5 +56,11 @@ $(PEERS): Makefile
 	$(PYTHON) -m venv .cache/peers
 	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd micrograd mygrad "$(TORCH)"
 	touch $@
+# For Python 3.10 to 3.12 that is 1.26, the oldest that we allow; later ones have no wheel of it.
+$(OLD): Makefile $(RUN)
+	$(PYTHON) -m venv .cache/oldest
+	.cache/oldest/bin/python -m pip install -q --disable-pip-version-check --only-binary numpy "numpy==1.26.*" \
+		|| .cache/oldest/bin/python -m pip install -q --disable-pip-version-check --only-binary numpy "numpy<2.3"
+	touch $@
 
-.PHONY: help run test figures docs serve publish bench matrix rounding peers clean
+.PHONY: help run test figures docs serve publish bench matrix rounding oldest peers clean

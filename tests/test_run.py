@@ -8,10 +8,12 @@ import sys
 from html import unescape
 
 import jupytext
+import numpy as np
 import pytest
 
 import anatomy
 from conftest import HEAVY, NOTEBOOK, PREFACE, ROOT, SCRIPT, SOURCE, python, story, surroundings
+from rounding import QUICK
 
 NAMES = list(anatomy.CHAPTERS)
 ADVICE = "\nThe pictures and tables: add --out DIR to the command.\n"
@@ -318,6 +320,29 @@ def test_surroundings(extra, nudge):
 
 
 @POSIX
+def newest_instructions():
+    """The groups of instructions that this numpy uses here and could do without."""
+    umath = (getattr(np, "_core", None) or np.core)._multiarray_umath
+    return " ".join(name for name in umath.__cpu_dispatch__ if umath.__cpu_features__[name])
+
+
+def test_the_same_text_without_the_newest_instructions(stories):
+    """As numpy computes on an older processor."""
+    disabled = newest_instructions()
+    asked = "import numpy as np, sys; sys.path.insert(0, sys.argv[1]); import test_run; print(test_run.newest_instructions())"
+    tests = str(ROOT / "tests")
+    assert python("-c", asked, tests, NPY_DISABLE_CPU_FEATURES=disabled).stdout.strip() == ""
+    told = sections(fine(story(*QUICK, NPY_DISABLE_CPU_FEATURES=disabled)))
+    wanted = sections(fine(stories["plain"]))
+    assert told == {name: wanted[name] for name in QUICK}
+
+
+def test_the_examples_of_the_readme():
+    """What stands in README.md behind >>> prints what stands below it."""
+    run = python("-m", "doctest", ROOT / "README.md", PYTHONPATH=str(ROOT))
+    assert (run.returncode, run.stdout) == (0, "") and ">>> " in (ROOT / "README.md").read_text("utf-8")
+
+
 def test_a_working_folder_that_is_gone(nudge, tmp_path):
     """Nothing is looked for there."""
     code = (f"import os, runpy, sys; os.rmdir(os.getcwd()); sys.argv = ['x', 'nudge']; "
