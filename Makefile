@@ -29,6 +29,8 @@ matrix: $(ALL)    ## tell and test it under every Python and kernel there is
 	$(PY) tests/matrix.py
 rounding: $(ALL)  ## tell it on processors that round differently
 	$(PY) tests/rounding.py all
+mutate: $(ALL)    ## forget one statement at a time, and see whether a test notices
+	$(PY) tests/mutate.py delete
 peers: $(PEERS)   ## hold every operation, and examine, against other engines
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 clean:            ## remove what make and the tests made, but not docs/generated
@@ -50,4 +52,4 @@ $(PEERS): Makefile
 	.cache/peers/bin/python -m pip install -q --disable-pip-version-check numpy pytest autograd micrograd mygrad "$(TORCH)"
 	touch $@
 
-.PHONY: help run test figures docs serve publish bench matrix rounding peers clean
+.PHONY: help run test figures docs serve publish bench matrix rounding mutate peers clean
