@@ -134,6 +134,39 @@ def test_each_fault_is_a_different_fault():
     assert w.grad is None
 
 
+U, V = np.array([[1.0, 2.0], [-3.0, 4.0]]), np.array([[5.0, 6.0], [7.0, 8.0]])
+G = np.array([[1.0, 10.0], [100.0, 1000.0]])
+WRONG = {        # a program of U and V, and what their slopes are then, for the cotangent G
+    "sum_sign": (lambda u, v: u + v, G, -G),
+    "product_operand": (lambda u, v: u * v, G * U, G * U),
+    "matmul_no_transpose": (lambda u, v: u @ v, G @ V, U.T @ G),
+    "matmul_wrong_transpose": (lambda u, v: u @ v, G @ V.T, G.T @ U),
+    "mean_without_n": (lambda u, v: u + v.mean(), G, np.full((2, 2), 1111.0)),
+    "transpose_not_undone": (lambda u, v: u.transpose() + v, G, G),
+    "relu_slope_always_1": (lambda u, v: u.relu() + v, G, G),
+    "sigmoid_without_slope": (lambda u, v: u.sigmoid() + v, G, G),
+    "log_of_the_result": (lambda u, v: u + v.log(), G, G / np.log(V)),
+    "one_edge_kept": (lambda u, v: u * u + v, G * U, G)}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_rule_is_wrong_in_the_way_that_its_line_says(name):
+    """And the value is right."""
+    program, *slopes = WRONG[name]
+    u, v = A.Tensor(U), A.Tensor(V)
+    right = program(u, v).data
+    with A.planted(name):
+        y = program(u, v)
+        y.backward(G)
+    assert np.array_equal(y.data, right)
+    for p, slope in zip((u, v), slopes, strict=True):
+        np.testing.assert_allclose(p.grad, slope, rtol=1e-12)
+
+
+def test_every_wrong_rule_has_its_program():
+    assert {name for name, f in A.FAULTS.items() if f.kind == "rules"} == WRONG.keys() - {"one_edge_kept"}
+
+
 @pytest.mark.parametrize("name", A.FAULTS)
 def test_our_checks_together_convict_what_changes_a_gradient(name):
     assert (set(words(name, *OURS).values()) == {"passes"}) == (name in HARMLESS)
