@@ -1,7 +1,7 @@
 """Change or forget one thing in anatomy.py and see whether a test notices.
 
     python tests/mutate.py [NAME...]          exchange in these definitions, or in all
-    python tests/mutate.py delete [NAME...]   delete in these chapters, or in all
+    python tests/mutate.py delete [NAME...]   delete in these chapters or definitions, or in all
 
 An exchange is one operator, comparison, constant, sign, condition or keyword
 argument changed inside a definition listed in PLACES. Each is tried in a
@@ -186,7 +186,7 @@ def deletions(chapters):
     for number, place in enumerate(TREE.body):
         chapter = list(FILES)[sum(line < place.lineno for line in heads)]
         demo = isinstance(place, ast.If) and "wanted(" in ast.unparse(place.test)
-        if chapters and chapter not in chapters or DRAWS.fullmatch(name_of(place)):
+        if chapters and not {chapter, name_of(place)} & set(chapters) or DRAWS.fullmatch(name_of(place)):
             continue
         for k, (block, i, function) in enumerate(spots(ast.Module([place], []))):
             text = ast.unparse(block[i])
@@ -389,7 +389,8 @@ def ask_copies(deletions):
 # What was deleted, as it is printed but for the line's number: why no test can see it.
 UNSEEN = {
     **dict.fromkeys(("demo cotangents[node] = g", "demo steps.append((node, g, dict(ledger)))",
-                     "demo cotangents.update(ledger)"), "only the picture reads it"),
+                     "demo cotangents.update(ledger)", "demo patched, patched_slope, ours, our_slope = loss_slopes(z)"),
+                    "only the picture reads it"),
     "demo x = Tensor(1.0)": "an x from the demonstration before it does as well",
     "demo a.grad = b.grad = None": "nothing has come to them before, unless a cell is run twice",
 }

@@ -318,6 +318,17 @@ def test_cover_convicts_each_rule_that_is_half_as_much_again(monkeypatch, name, 
     assert spoiled
 
 
+def test_cover_uses_one_node_before_all_words_and_after_them():
+    """The words between are found out if their report erases that of the others, in either order."""
+    root = A.cover(*A.LEAVES)
+    after = root.edges[1][0]
+    x, twin = (operand for operand, shape, rule in after.edges)
+    users = [node for node in A.post_order(root, []) if any(operand is x for operand, shape, rule in node.edges)]
+    users.sort(key=lambda node: node.born)
+    assert twin is x and users[-1] is after and x.edges
+    assert users[0].edges[1][0] is A.LEAVES[2] and len(users) > 40
+
+
 def test_those_are_all_words_of_the_engine():
     class Empty:
         """What Python itself gives to a class."""
