@@ -318,6 +318,26 @@ def test_cover_convicts_each_rule_that_is_half_as_much_again(monkeypatch, name, 
     assert spoiled
 
 
+IN_NUMPY = {
+    "-x": np.negative, "exp": np.exp, "log": np.log, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "relu": lambda x: np.maximum(x, 0), "sum": np.sum, "sum, axis": lambda x: np.sum(x, 1),
+    "sum, keepdims": lambda x: np.sum(x, 0, keepdims=True), "mean": np.mean, "mean, axis": lambda x: np.mean(x, 1),
+    "mean, keepdims": lambda x: np.mean(x, 0, keepdims=True), "x.T": np.transpose, "transpose": np.transpose,
+    "reshape, slice": lambda x: x.ravel()[:3], "x[0]": lambda x: x[0], "x[[0, 0, 1]]": lambda x: x[[0, 0, 1]]}
+
+
+def test_each_word_in_the_lists_is_what_it_is_called():
+    """By its value, on numbers of both signs where the word takes them."""
+    assert A.SINGLES.keys() == IN_NUMPY.keys()
+    for name, word in A.SINGLES.items():
+        x = A.uneven((3, 4)) - (0 if name == "log" else 1)
+        out = word(A.Tensor(x)).data
+        assert out.shape == np.shape(IN_NUMPY[name](x)) and np.allclose(out, IN_NUMPY[name](x), rtol=1e-12), name
+    u, v = A.uneven((3, 3)), A.uneven((3, 3), 4)
+    for name, word in A.PAIRS.items():
+        assert np.allclose(word(A.Tensor(u), A.Tensor(v)).data, eval(name, {"u": u, "v": v}), rtol=1e-12), name
+
+
 def test_cover_uses_one_node_before_all_words_and_after_them():
     """The words between are found out if their report erases that of the others, in either order."""
     root = A.cover(*A.LEAVES)
