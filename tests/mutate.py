@@ -148,7 +148,8 @@ REASONS = {
 
 
 # Deletions. The tests of a chapter that can notice, and the least share of its deletions that they have to.
-FILES = {"preface": "run", "nudge": "nudge gradcheck run::test_a_file_is_whole_or_absent", "engine": "engine unbroadcast rules gradcheck",
+FILES = {"preface": "run", "nudge": "nudge gradcheck run::test_a_file_is_whole_or_absent",
+         "engine": "engine unbroadcast rules gradcheck",
          "unbroadcast": "unbroadcast engine", "rules": "rules engine spiral", "gradcheck": "gradcheck",
          "optimizers": "optimizers spiral", "spiral": "spiral optimizers race", "race": "race",
          "trial": "trial examine", "break": "break", "frameworks": "frameworks", "exercises": "exercises",
@@ -210,8 +211,8 @@ def whole(deletion, draws=True):
     if deletion:
         tree.body[deletion.number:deletion.number + 1] = without(deletion).body
     if not draws:
-        tree.body = [ast.parse("def picture(*data, **settings): pass").body[0] if name_of(place) == "picture" else place
-                     for place in tree.body]
+        blank = ast.parse("def picture(*data, **settings): pass").body[0]
+        tree.body = [blank if name_of(place) == "picture" else place for place in tree.body]
     return tree
 
 
@@ -361,9 +362,11 @@ def lives_on(deletion):
     if deletion.chapter == "preface":
         folder = Path(tempfile.mkdtemp())
         (folder / "anatomy.py").write_text(ast.unparse(whole(deletion)), encoding="utf-8")
-        run = subprocess.run([sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", str(TESTS / "test_run.py"),
-                              str(TESTS / "test_story.py"), "-k", "help or unknown or two_names or both_sides or kernel "
-                              "or import_is_silent"], env={**os.environ, "ANATOMY": str(folder)})
+        run = subprocess.run([
+            sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", f"{TESTS}/test_run.py",
+            f"{TESTS}/test_story.py", "-k",
+            "help or unknown or two_names or both_sides or kernel or import_is_silent"],
+            env={**os.environ, "ANATOMY": str(folder)})
         return run.returncode == 0
     module = sys.modules["anatomy"] = types.ModuleType("anatomy")
     module.__file__ = str(FILE)
@@ -378,7 +381,8 @@ def ask_copies(deletions):
 
     def collect(_):
         copies = Copies(deletions)
-        pytest.main(["-q", "-p", "no:cacheprovider", "--capture=sys", *paths(deletions[0].chapter)], plugins=[copies])
+        tests = paths(deletions[0].chapter)
+        pytest.main(["-q", "-p", "no:cacheprovider", "--capture=sys", *tests], plugins=[copies])
         path.write_bytes(pickle.dumps((copies.found, set(copies.settled))))
         return True
 
@@ -389,7 +393,8 @@ def ask_copies(deletions):
 # What was deleted, as it is printed but for the line's number: why no test can see it.
 UNSEEN = {
     **dict.fromkeys(("demo cotangents[node] = g", "demo steps.append((node, g, dict(ledger)))",
-                     "demo cotangents.update(ledger)", "demo patched, patched_slope, ours, our_slope = loss_slopes(z)"),
+                     "demo cotangents.update(ledger)",
+                     "demo patched, patched_slope, ours, our_slope = loss_slopes(z)"),
                     "only the picture reads it"),
     "demo x = Tensor(1.0)": "an x from the demonstration before it does as well",
     "demo a.grad = b.grad = None": "nothing has come to them before, unless a cell is run twice",
@@ -405,7 +410,8 @@ def delete(chapters):
         code = [deletion for deletion in here if deletion.kind == "code"]
         demo = [deletion for deletion in here if deletion.kind == "demo" and chapter not in SLOW]
         left, settled = ask_copies(code) if code and chapter != "preface" else (code, set())
-        found = set(survivors(lambda d: told(d) if d in settled or d.kind == "demo" else lives_on(d), left + demo, 400))
+        only_told = settled | set(demo)
+        found = set(survivors(lambda d: told(d) if d in only_told else lives_on(d), left + demo, 400))
         for deletion in code + demo:
             group = "demonstrations" if deletion.kind == "demo" else chapter
             for name in {group, "all", deletion.name} & {"demonstrations", *FILES, *LEAST}:
