@@ -284,7 +284,7 @@ class Copies:
             done = {item for seconds, item, shared in some}
             some += [(0, item, read) for item in session.items if item not in done and fixtures(item) & read]
         self.found = survivors(lambda deletion: self.lives(tests.get(deletion.function, []), deletion),
-                               self.deletions, 20 + int(4 * longest))
+                               self.deletions, 20 + int(2 * longest))
         self.settled = [deletion for deletion in self.found if deletion.function not in before
                         and exchanged(deletion) and deletion.chapter != "break"]
         return True
