@@ -36,6 +36,8 @@ oldest: $(OLD)    ## tell it with the oldest numpy that there is for this Python
 	.cache/oldest/bin/python anatomy.py $(QUICK) > .cache/oldest/old.txt
 	cmp .cache/oldest/new.txt .cache/oldest/old.txt
 	.cache/oldest/bin/python -c 'import numpy; print("the same text with numpy", numpy.__version__)'
+mutate: $(ALL)    ## forget one statement at a time, and see whether a test notices
+	$(PY) tests/mutate.py delete
 peers: $(PEERS)   ## hold every operation, and examine, against other engines
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 clean:            ## remove what make and the tests made, but not docs/generated
@@ -63,4 +65,4 @@ $(OLD): Makefile $(RUN)
 		|| .cache/oldest/bin/python -m pip install -q --disable-pip-version-check --only-binary numpy "numpy<2.3"
 	touch $@
 
-.PHONY: help run test figures docs serve publish bench matrix rounding oldest peers clean
+.PHONY: help run test figures docs serve publish bench matrix rounding oldest peers clean mutate

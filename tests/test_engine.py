@@ -518,3 +518,15 @@ def test_memory_is_flat():
     finally:
         tracemalloc.stop()
         gc.enable()
+
+
+def test_a_misspelt_name_is_an_error():
+    x = Tensor(1.0)
+    with pytest.raises(AttributeError, match="gard"):
+        x.gard = 1.0
+
+
+def test_several_numbers_without_a_seed_are_told_what_is_missing():
+    with pytest.raises(ValueError) as refusal:
+        Tensor([1.0, 2.0]).backward()
+    assert str(refusal.value) == "several numbers want a seed of shape (2,)"

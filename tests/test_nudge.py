@@ -98,6 +98,16 @@ def test_a_nudge_that_is_rounded(x):
     assert numerical_grad(lambda x: x - 1, x) == 1
 
 
+@pytest.mark.parametrize("x", [1e20, -1e20, 2.0 ** 53, -2.0 ** 53])
+def test_a_nudge_that_is_lost(x):
+    """Both points or only one of them are x itself, as x + 1 or x - 1 is rounded to x: f is not called."""
+    called = []
+    assert x in (x + 1, x - 1)
+    with pytest.raises(ValueError) as refusal:
+        numerical_grad(called.append, [x], 1.0)
+    assert not called and {"1.0", str(x)} <= set(str(refusal.value).split())
+
+
 @pytest.mark.parametrize("h", [0, 0.0, -1e-5, np.nan, np.inf, -np.inf])
 def test_h_that_is_no_nudge(h):
     """A nudge of nothing, or backwards, is refused by its value."""
@@ -166,3 +176,11 @@ def test_a_square_has_no_bending_error():
     for h in 0.5, 0.25, 1.0:
         assert numerical_grad(lambda x: x * x, 3.0, h) == 6.0
     assert "nudge" in anatomy.CHAPTERS
+
+
+def test_a_table_stands_in_columns(capsys):
+    """The first to the left, and the others to the right, as wide as their widest cell."""
+    anatomy.table("nothing", [["a name", "n", "more"], ["a", 1, 2.5], ["b, c, d, e", 1000, 0]])
+    assert capsys.readouterr().out == ("a name         n  more\n"
+                                       "a              1   2.5\n"
+                                       "b, c, d, e  1000     0\n")

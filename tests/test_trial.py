@@ -134,6 +134,39 @@ def test_each_fault_is_a_different_fault():
     assert w.grad is None
 
 
+U, V = np.array([[1.0, 2.0], [-3.0, 4.0]]), np.array([[5.0, 6.0], [7.0, 8.0]])
+G = np.array([[1.0, 10.0], [100.0, 1000.0]])
+WRONG = {        # a program of U and V, and what their slopes are then, for the cotangent G
+    "sum_sign": (lambda u, v: u + v, G, -G),
+    "product_operand": (lambda u, v: u * v, G * U, G * U),
+    "matmul_no_transpose": (lambda u, v: u @ v, G @ V, U.T @ G),
+    "matmul_wrong_transpose": (lambda u, v: u @ v, G @ V.T, G.T @ U),
+    "mean_without_n": (lambda u, v: u + v.mean(), G, np.full((2, 2), 1111.0)),
+    "transpose_not_undone": (lambda u, v: u.transpose() + v, G, G),
+    "relu_slope_always_1": (lambda u, v: u.relu() + v, G, G),
+    "sigmoid_without_slope": (lambda u, v: u.sigmoid() + v, G, G),
+    "log_of_the_result": (lambda u, v: u + v.log(), G, G / np.log(V)),
+    "one_edge_kept": (lambda u, v: u * u + v, G * U, G)}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_rule_is_wrong_in_the_way_that_its_line_says(name):
+    """And the value is right."""
+    program, *slopes = WRONG[name]
+    u, v = A.Tensor(U), A.Tensor(V)
+    right = program(u, v).data
+    with A.planted(name):
+        y = program(u, v)
+        y.backward(G)
+    assert np.array_equal(y.data, right)
+    for p, slope in zip((u, v), slopes, strict=True):
+        np.testing.assert_allclose(p.grad, slope, rtol=1e-12)
+
+
+def test_every_wrong_rule_has_its_program():
+    assert {name for name, f in A.FAULTS.items() if f.kind == "rules"} == WRONG.keys() - {"one_edge_kept"}
+
+
 @pytest.mark.parametrize("name", A.FAULTS)
 def test_our_checks_together_convict_what_changes_a_gradient(name):
     assert (set(words(name, *OURS).values()) == {"passes"}) == (name in HARMLESS)
@@ -283,6 +316,37 @@ def test_cover_convicts_each_rule_that_is_half_as_much_again(monkeypatch, name, 
     monkeypatch.setattr(A.Tensor, name, property(word) if name == "T" else word)
     assert not A.gradcheck(A.cover, A.LEAVES)
     assert spoiled
+
+
+IN_NUMPY = {
+    "-x": np.negative, "exp": np.exp, "log": np.log, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "relu": lambda x: np.maximum(x, 0), "sum": np.sum, "sum, axis": lambda x: np.sum(x, 1),
+    "sum, keepdims": lambda x: np.sum(x, 0, keepdims=True), "mean": np.mean, "mean, axis": lambda x: np.mean(x, 1),
+    "mean, keepdims": lambda x: np.mean(x, 0, keepdims=True), "x.T": np.transpose, "transpose": np.transpose,
+    "reshape, slice": lambda x: x.ravel()[:3], "x[0]": lambda x: x[0], "x[[0, 0, 1]]": lambda x: x[[0, 0, 1]]}
+
+
+def test_each_word_in_the_lists_is_what_it_is_called():
+    """By its value, on numbers of both signs where the word takes them."""
+    assert A.SINGLES.keys() == IN_NUMPY.keys()
+    for name, word in A.SINGLES.items():
+        x = A.uneven((3, 4)) - (0 if name == "log" else 1)
+        out = word(A.Tensor(x)).data
+        assert out.shape == np.shape(IN_NUMPY[name](x)) and np.allclose(out, IN_NUMPY[name](x), rtol=1e-12), name
+    u, v = A.uneven((3, 3)), A.uneven((3, 3), 4)
+    for name, word in A.PAIRS.items():
+        assert np.allclose(word(A.Tensor(u), A.Tensor(v)).data, eval(name, {"u": u, "v": v}), rtol=1e-12), name
+
+
+def test_cover_uses_one_node_before_all_words_and_after_them():
+    """The words between are found out if their report erases that of the others, in either order."""
+    root = A.cover(*A.LEAVES)
+    after = root.edges[1][0]
+    x, twin = (operand for operand, shape, rule in after.edges)
+    users = [node for node in A.post_order(root, []) if any(operand is x for operand, shape, rule in node.edges)]
+    users.sort(key=lambda node: node.born)
+    assert twin is x and users[-1] is after and x.edges
+    assert users[0].edges[1][0] is A.LEAVES[2] and len(users) > 40
 
 
 def test_those_are_all_words_of_the_engine():
