@@ -1,10 +1,7 @@
 """Numbers that the prose tells as results: each is read out of its sentence, and held against the machine."""
 import inspect
 import re
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,58 +9,7 @@ import pytest
 import anatomy as A
 from anatomy import Tensor
 from conftest import SOURCE
-
-GOLDEN = " ".join((Path(__file__).parent / "golden/story.txt").read_text("utf-8").split())
-
-WORDS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-         "seventeen eighteen nineteen twenty").split()
-WORDS = {word: n for n, word in enumerate(WORDS)} | {
-    "twice": 2, "twelfth": 12, "seventh": 7, "quarter": 4, "twenty-one": 21, "twenty-three": 23, "percent": 0.01}
-NUMBER = (r"(?<![\d.])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?:/\d+)?%?|(?i:"
-          + "|".join(sorted(WORDS, key=len, reverse=True)) + r")\b)(?!\d)")
-
-
-def flat(source):
-    """Prose, docstrings and code on one line: without cell marks, signs of comments and line breaks."""
-    lines = [line.strip() for line in source.splitlines() if not line.startswith("# %%")]
-    return " ".join(" ".join(line.removeprefix("#") for line in lines).split())
-
-
-TEXT = flat(SOURCE)
-
-
-def holes(template):
-    """A fragment of a sentence as a pattern, with a number in each {}."""
-    parts = [re.escape(part) for part in template.split("{}")]
-    return re.compile(r"(?<![\w.])" * template.startswith("{}") + NUMBER.join(parts))
-
-
-def read(template, text=TEXT):
-    """The numbers in the holes of this fragment, as they are written; the same wherever it stands."""
-    found = {match.groups() for match in holes(template).finditer(text)}
-    assert found, f"nowhere: {template}"
-    assert len(found) == 1, f"told in several ways: {template}: {found}"
-    return found.pop()
-
-
-def number(written):
-    """What it says, and half of a unit in its last place."""
-    if written.lower() in WORDS:
-        return float(WORDS[written.lower()]), 0.5
-    if "/" in written:
-        return float(Fraction(written)), 1e-9
-    digits = Decimal(written.rstrip("%"))
-    scale = 0.01 if written.endswith("%") else 1.0
-    return float(digits) * scale, 0.5 * scale * 10.0 ** digits.as_tuple().exponent
-
-
-def agree(told, found, near=None):
-    """Does a computed number round to the one that is told? Or is it near, where the sentence says about?"""
-    said, half = number(told)
-    if near is not None:
-        return abs(found - said) <= near * abs(said)
-    return abs(found - said) <= half * (1 + 1e-6)
-
+from reading import GOLDEN, TEXT, WORDS, agree, flat, number, read
 
 def test_a_fragment_is_found_with_its_numbers_or_not_at_all():
     text = flat("# At step 12 it\n#   is 6.57 times, -99/101 or\n    # 1e-05. Nine of 75% are TWICE so.\n# %%\n")
@@ -78,7 +24,8 @@ def test_a_fragment_is_found_with_its_numbers_or_not_at_all():
 
 @pytest.mark.parametrize("told, right, wrong", [
     ("3.16", 3.1623, 3.17), ("6.57", 6.5690, 6.58), ("12", 12.0, 11), ("0.17e-4", 1.68e-5, 1.6e-5),
-    ("95%", 0.95, 0.96), ("2e+00", 1.91, 1.4), ("eleven", 11, 10), ("-99/101", -99 / 101, 99 / 101), ("0.0", 0.04, 0.06)])
+    ("95%", 0.95, 0.96), ("2e+00", 1.91, 1.4), ("eleven", 11, 10), ("-99/101", -99 / 101, 99 / 101),
+    ("0.0", 0.04, 0.06)])
 def test_a_number_is_told_to_its_last_digit(told, right, wrong):
     assert agree(told, right) and not agree(told, wrong)
     assert agree(told, right * 1.09, 0.12) and not agree(told, right * 1.5 + 1, 0.12) or told == "0.0"
