@@ -527,6 +527,7 @@ COMPUTED = {
         ("<[1, 2], [3, 4]> = {}", lambda: np.sum(np.array([1, 2]) * [3, 4]))],
     "nudge": [
         ("the slope is 3 x^2 = {}.", lambda: A.numerical_grad(A.cube, 2.0)),
+        ("near 2, the value moves {} times as far", lambda: A.numerical_grad(A.cube, 2.0)),
         ("f(1.9) = {} f(2.0) = {} f(2.1) = {}", lambda: A.cube(np.array([1.9, 2.0, 2.1]))),
         ("(9.261 - 8.000) / 0.1 = {} wrong by {}", lambda: np.array([0, -12]) + (A.cube(2.1) - A.cube(2.0)) / 0.1),
         ("(9.261 - 6.859) / 0.2 = {} wrong by {}", lambda: np.array([0, -12]) + A.numerical_grad(A.cube, 2.0, 0.1)),
@@ -704,6 +705,7 @@ COMPUTED = {
          lambda: (0.1 * np.sqrt(sum(sizes(A.weights()))), A.excess(1)[0])),
         ("If no slope is 0, all {} coordinates move so,", lambda: sum(sizes(A.weights()))),
         ("At step {} it is *ahead*, and at step {} it is behind.", ahead_and_behind),
+        ("At step {} the two dots lie close together, and the word above them says", lambda: ahead_and_behind()[0]),
         ("One row of {} point numbers for each step; X[order] is (steps, {}, {}).",
          lambda: (A.batches().shape[1], *A.spiral()[0][A.batches()].shape[1:]))],
     "race": [
@@ -794,6 +796,7 @@ COMPUTED = {
         ("a nudge of 1e-5? Is a nudge of 5e-3, {} times as large,", lambda: 5e-3 / default(A.numerical_grad, "h")),
         ("Is a nudge of {}, 500 times", lambda: A.nudge_for(float32, A.uneven(()))[0]),
         ("Of {} digits, a step of 1e-5", single_digits),
+        ("which are numbers of about {} digits.", single_digits),
         ("The tolerance of gradcheck wants {},", lambda: -np.log10(default(A.gradcheck, "tol"))),
         ("h^2 = {} / h, near {}.", lambda: (np.finfo(np.float32).eps, np.finfo(np.float32).eps ** (1 / 3))),
         ("(1e-6 + 1e-5) / 2e-5 = {}.", lambda: A.numerical_grad(A.positive, 1e-6)),
@@ -911,6 +914,7 @@ ASSERTED = [
     ("each of the four is above {} with every seed.", "with_every_seed = (shares > {}).all(axis=1)"),
     ('"above {} with every seed at"', "with_every_seed = (shares > {}).all(axis=1)"),
     ("RMSProp and Adam stay below {} with every seed.", "assert max(rmsprop[0].max(), adam[0].max()) < {}"),
+    ("two rates and two random seeds, after {} steps of SGD,", "train_many(SGD, [3, 4], two_rates, steps={}).model"),
     ("We train three networks with each for {} steps.", "losses = train(Adam, seed, steps={}, beta1=beta1)"),
     ("the loss jumps more than {} times as far,", "assert np.all(jumps_0 > {} * jumps_9)"),
     ("the loss itself is also more than {} times as high,", "assert np.all(means_0 > {} * means_9)"),
