@@ -19,6 +19,9 @@ test: $(ALL)      ## prove it
 figures: $(RUN)   ## draw the pictures and write the tables in docs/generated
 	$(PY) anatomy.py all --out docs/generated
 	$(PY) docs/pictures.py docs/generated
+golden: $(RUN)    ## write what the story prints, which the tests hold it to
+	$(PY) anatomy.py all > tests/golden/story.new
+	mv tests/golden/story.new tests/golden/story.txt
 docs: $(ALL)      ## build the site in site/
 	$(PY) -m mkdocs build --strict
 serve: $(ALL)     ## show the site while it is written, at http://127.0.0.1:8000
@@ -65,4 +68,4 @@ $(OLD): Makefile $(RUN)
 		|| .cache/oldest/bin/python -m pip install -q --disable-pip-version-check --only-binary numpy "numpy<2.3"
 	touch $@
 
-.PHONY: help run test figures docs serve publish bench matrix rounding oldest peers clean mutate
+.PHONY: help run test figures docs serve publish bench matrix rounding oldest peers mutate golden clean

@@ -132,6 +132,150 @@ def test_the_repaired_program_is_out_of_each_range(name, monkeypatch):
         assert text.startswith(start)
 
 
+def test_at_least_is_the_lower_end_and_at_most_the_upper():
+    """Of what is a share no end lies outside of 0 to 1."""
+    for name in NAMES:
+        for m in measured(name):
+            assert ("at least" in m.text) == ("{low" in m.text), m.text
+            assert ("at most" in m.text or "within" in m.text) == ("{high" in m.text), m.text
+            assert "%}" not in m.text or (0 <= m.low < m.high <= 1), m.text
+
+
+def hidden(name, **settings):
+    """What says where a mistake does not show, measured again."""
+    return [m for m in A.BREAKAGES[name].measure(**settings) if any(m.text.startswith(s) for s in HIDDEN[name])]
+
+
+def test_what_says_that_a_mistake_does_not_show_can_fail(monkeypatch):
+    """With another mistake each of these measurements is out of its range, so each says something."""
+    planted, five, excess = A.planted, A.five, A.excess
+    out = hidden("single", digits=np.float16) + hidden("kink", x=1e-8)
+    with monkeypatch.context() as patch:
+        patch.setattr(A, "planted", lambda name: planted("random_order"))
+        out += hidden("order") + hidden("overwriting")
+    with monkeypatch.context() as patch:
+        patch.setattr(A, "five", lambda kind, **s: five(kind, **{**s, "bias_correction": False}))
+        patch.setattr(A, "excess", lambda steps, beta2: excess(steps, beta2=0.999))
+        out += hidden("memory")
+    assert len(out) == sum(map(len, HIDDEN.values()))
+    assert [m.text for m in out if in_range(m)] == []
+
+
+# What catches each mistake: the words that name it, and whether it accuses the program, broken or not.
+
+def after_one_step(broken):
+    """Has a step of Adam more than doubled the loss?"""
+    run, accuracy = A.five(A.Adam, 1.0 if broken else 0.1, steps=1)
+    return np.median(run.at(1)[0] / run.at(0)[0]) > 2
+
+
+def first_is_long(broken, **settings):
+    run, accuracy = A.five(A.Adam, steps=1, bias_correction=not broken, **settings)
+    return A.first_step(run) > 1 + 1e-9
+
+
+def under(fault, check):
+    """Is the check against it, with the fault or without?"""
+    def accuses(broken):
+        with A.planted(fault) if broken else nullcontext():
+            return not check()
+    return accuses
+
+
+def different_lengths(x):
+    y = x * x
+    return y + y * y
+
+
+def edited_unseen(broken):
+    """A write, in place or into an array that somebody has locked."""
+    x = A.Tensor(3.0)
+    y = x * x
+    x.data.flags.writeable = not broken
+    try:
+        x.data *= 10
+    except ValueError:
+        return True
+    return y.data != 9
+
+
+def refused(broken):
+    try:
+        A.bce_with_logits(A.Tensor(np.zeros((4, 1))), np.zeros(4 if broken else (4, 1)))
+    except ValueError:
+        return True
+
+
+def shrinks(broken):
+    """Does a second, larger h find another slope, for numbers of 7 digits or of 16?"""
+    digits = np.float32 if broken else float
+    x = np.linspace(0.2, 1.4, 9)
+    one, two = (A.numerical_grad(lambda x: A.bent(x.astype(digits)).sum(), x, h) for h in (1e-5, 5e-3))
+    return np.max(abs(one / two - 1)) > 1e-3
+
+
+def moves(broken):
+    """Does a second, smaller h find another slope, near the kink or away from it?"""
+    one, two = (A.numerical_grad(A.positive, 1e-6 if broken else 0.3, h) for h in (1e-5, 1e-7))
+    return abs(one - two) > 0.1
+
+
+CATCHERS = {
+    "rate": [("the loss after one step", after_one_step)],
+    "correction": [("the length of the first step", first_is_long)],
+    "memory": [("the length of the first step", lambda broken: first_is_long(broken, beta2=0.9999))],
+    "order": [("paths of different lengths end at the same inner node",
+               under(fault, lambda: A.gradcheck(different_lengths, [A.Tensor(3.0)])))
+              for fault in ("random_order", "breadth_first")],
+    "overwriting": [("cover, the expression of chapter 9", under("overwriting", A.CHECKS["cover"]))],
+    "growth": [("shapes, the first check", under("copies_not_summed", next(iter(A.CHECKS.values()))))],
+    "zero_grad": [("two steps at a rate of 0", under("grads_never_cleared", lambda: A.second_over_first() == 1))],
+    "editing": [("if somebody has locked the array", edited_unseen)],
+    "labels": [("Our bce_with_logits looks, and refuses them", refused)],
+    "single": [("a second, larger h", shrinks)],
+    "kink": [("a second, smaller h", moves)]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_catcher_that_is_named_accuses_the_mistake_and_not_the_repaired_program(name):
+    for words, accuses in CATCHERS[name]:
+        assert words in " ".join(A.BREAKAGES[name].caught.split())
+        assert accuses(True) and not accuses(False)
+
+
+def test_no_check_of_a_single_gradient_sees_that_nobody_clears_them():
+    with A.planted("grads_never_cleared"):
+        for check in "shapes", "adjoint", "network", "ones", "cover":
+            assert A.verdict(A.CHECKS[check]) == "passes"
+
+
+# Words that stand in one breakage alone, of its question, reason and repair.
+OWN_WORDS = {
+    "rate": ("a rate of 1 in place of 0.1", "a unit dies when a step makes its sum", "a search for the rate"),
+    "correction": ("runs without bias correction", "they have killed hidden units",
+                   "divide each average by its weight."),
+    "memory": ("beta2 = 0.9999", "With the correction it is harmless", "The longer the memory"),
+    "order": ("in a random order, or breadth first", "y is taken before y * y has reported to it",
+              "after all its uses"),
+    "overwriting": ("= in place of +=", "the second erases the first", "where reports arrive"),
+    "growth": ("leaves out unbroadcast", "biases of its own and is learned by heart", "sum over the copies"),
+    "zero_grad": ("Nobody clears the gradients", "a momentum that never forgets", "clear the gradients in every step"),
+    "editing": ("x.data *= 10", "writes into the array that the rules have remembered", "give x.data a new array"),
+    "labels": ("the labels (N,)", "the same as to meet the mean label", "reshape the labels"),
+    "single": ("computes in float32", "where bending and rounding meet", "check in float64"),
+    "kink": ("The slope of relu at 1e-6", "lies across the kink", "away from the kink")}
+
+
+def test_question_reason_and_repair_belong_to_their_breakage():
+    assert list(OWN_WORDS) == list(CATCHERS) == NAMES
+    for k, field in enumerate(("question", "reason", "repair")):
+        texts = {name: " ".join(getattr(told, field).split()) for name, told in A.BREAKAGES.items()}
+        for name in NAMES:
+            holders = [other for other in NAMES if OWN_WORDS[name][k] in texts[other]]
+            shared = ["correction", "memory"] if (name, field) == ("correction", "repair") else [name]
+            assert holders == shared, (name, field)
+
+
 @pytest.mark.parametrize("name", ["rate", "correction", "memory", "zero_grad"])
 def test_other_random_seeds_tell_the_same(name, monkeypatch):
     monkeypatch.setattr(A, "FIVE", np.arange(100, 105))

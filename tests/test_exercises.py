@@ -13,6 +13,7 @@ import anatomy
 from anatomy import (FAULTS, LEAVES, NUMBERS, PROGRAMS, REASONS, SOLUTIONS, Adam, AdamW, DeepMLP, Fault, Momentum,
                      Nesterov, Tensor, absolute, binary, check, cover, elementwise, logsumexp, maximum, softplus)
 from conftest import python, story, surroundings
+from reading import GOLDEN_LINES, number, read
 
 # name: (right, wrong, wrong); worked out by hand, with the reader's mistakes
 CASES = {
@@ -724,6 +725,154 @@ def test_no_case_lies_on_a_kink():
     for z in seen:      # no unit is dead, and none is a line
         assert (z > 0).any(axis=0).all() and (z < 0).any(axis=0).all()
     assert {z.shape for z in seen} == {(5, 3), (5, 2), (8, 2), (8, 3)}
+
+
+# Words: what belongs together. The numbers of a question are read out of it, and lead to the answer by hand.
+
+def mean_loss(z, patch):
+    """Of a point of each class with this logit, and with the patch inside the logarithm."""
+    p = 1 / (1 + np.exp(-z))
+    return -(np.log(p + patch) + np.log(1 - p + patch)) / 2
+
+
+def patched_slope(patch, z):
+    rest = np.exp(-z) / (1 + np.exp(-z))
+    return (1 - rest) * rest / (rest + patch)
+
+
+BY_HAND = {
+    "nudge.1": ("x^3 at {} too large, if a central nudge with h = {} finds it?",
+                lambda x, h: ((x + h) ** 3 - (x - h) ** 3) / (2 * h) - 3 * x ** 2),
+    "nudge.2": ("A layer has {} x {} weights and {} biases. How often", lambda n, k, b: 2 * (n * k + b)),
+    "engine.1": ("L = (a + b) * a at a = {} and b = {}. Which slopes", lambda a, b: (2 * a + b, a)),
+    "engine.2": ("L = y * y at x = {}. What is x.grad after {} calls", lambda x, calls: calls * 4 * x ** 3),
+    "unbroadcast.1": ("g is ones of shape ({}, {}, {}). What is each entry of unbroadcast(g, ({}, {}))?",
+                      lambda a, b, c, d, e: a * b * c / (d * e)),
+    "unbroadcast.2": ("Of {} copies a mean comes back, not a sum.", lambda n: 1 - 1 / n),
+    "rules.1": ("x - mean(x) along its four numbers, for the seed ({}, {}, {}, {})?",
+                lambda *seed: np.array(seed) - np.mean(seed)),
+    "rules.2": ("costs -log(1 - p + {}). Which slope has that along its logit, where the logit is {}?", patched_slope),
+    "gradcheck.1": ("Where a slope is a, backward says -a/{}.", lambda k: 1 + 1 / k),
+    "gradcheck.2": ("Does relu pass gradcheck on a Tensor of {}, {} and {}?", lambda *x: 0 not in x),
+    "optimizers.1": ("beta1 = {}, beta2 = {}: how many times lr", lambda b1, b2: (1 - b1) / np.sqrt(1 - b2)),
+    "optimizers.2": ("with beta = {} gets a {} in each step. After how many steps is its value above {} for",
+                     lambda beta, x, half: np.ceil(np.log(1 - half / x) / np.log(beta))),
+    "spiral.1": ("MLP with {} hidden units?", lambda h: 2 * h + h + h + 1),
+    "spiral.2": ("All logits are {}, half of the labels are 1, half are 0. What is the mean cross-entropy?",
+                 lambda z: mean_loss(z, 0)),
+    "race.1": ("At which lr does RMSProp's first step, with beta = {}, move a parameter by {}?",
+               lambda beta, move: move * np.sqrt(1 - beta)),
+    "race.2": ("At which lr is Momentum's first step, with beta = {}, as long as SGD's at {}?",
+               lambda beta, lr: lr / (1 - beta)),
+    "trial.1": ("Which slopes has sum(x / sum(x)) along x = ({}, {}, {})?", lambda *x: np.zeros(len(x))),
+    "trial.2": ("Logits ({}, 1) minus labels ({},): how many", lambda n, k: n * k),
+    "break.1": ("All logits are {}, half of the labels are 1, half are 0. What is the mean of patched_bce?",
+                lambda z: mean_loss(z, 1e-8)),
+    "break.2": ("Which slope does a central nudge with h = {} find for relu at {}?", lambda h, x: (x + h) / (2 * h))}
+
+# The same for the reasons; one without numbers has a word that no other has.
+REASONED = {
+    "nudge.1": ("h^2 is left, and for x^3 it is h^2 itself", None),
+    "nudge.2": ("{} calls for each of {} * {} + {} numbers", lambda k, n, m, b: k * (n * m + b)),
+    "engine.1": ("{} a + b along a, by {} paths, and a along b", lambda k, paths: (k * 2 + 3, paths)),
+    "engine.2": ("{} times {} x^3; each call begins with a new ledger", lambda n, k: n * k),
+    "unbroadcast.1": ("axes of {} and of {} were stretched: {} * {} copies",
+                      lambda a, b, c, d: c * d if (a, b) == (c, d) else 0),
+    "unbroadcast.2": ("the mean is a fifth of the sum", None),
+    "rules.1": ("add up: {} - {} twice, and {} - {}", lambda a, b, c, d: (a - b, a - b, c - d, c - d)),
+    "rules.2": ("p times the share of 1 - p in 1 - p + {}", lambda patch: patched_slope(patch, 20)),
+    "gradcheck.1": ("the distance is {} a, and the larger", lambda k: k),
+    "gradcheck.2": ("at 0 the nudge says {}, and the rule {}", lambda nudged, ruled: nudged == ruled),
+    "optimizers.1": ("m is {} g, and so is the root of v", lambda m: m / np.sqrt(1 - 0.99)),
+    "optimizers.2": ("{}^t falls below {} with that step", lambda beta, half: np.ceil(np.log(half) / np.log(beta))),
+    "spiral.1": ("{} * {} + {} + {} * {} + {}", lambda a, b, c, d, e, f: a * b + c + d * e + f),
+    "spiral.2": ("log(1 + e^{}) for class 0, and {} less for class 1",
+                 lambda z, less: np.log(1 + np.exp(z)) - less / 2),
+    "race.1": ("the first step is lr g / ({} g)", lambda root: 0.1 * root),
+    "race.2": ("the first m is {} g", lambda m: 0.1 / m),
+    "trial.1": ("the value is 1, whatever x is", None),
+    "trial.2": ("numpy stretches both to ({}, {})", lambda n, k: n * k),
+    "break.1": ("-log({}) for half of the points, nothing for the others", lambda patch: -np.log(patch) / 2),
+    "break.2": ("a rise of relu({}) over a run of {}", lambda rise, run: rise / run)}
+
+HINTED = {
+    "nudge.1": "Taylor's series", "nudge.2": "numbers are nudged", "engine.1": "paths does a reach L",
+    "engine.2": "kept between the calls", "unbroadcast.1": "axes of g were stretched",
+    "unbroadcast.2": "part of the sum is the mean", "rules.1": "two seeds", "rules.2": "1 - p there, beside 1e-8",
+    "gradcheck.1": "a and -a/2", "gradcheck.2": "the nudge say at each of the three",
+    "optimizers.1": "weight has each of the two averages", "optimizers.2": "its value after t steps",
+    "spiral.1": "W1, b1, W2 and b2", "spiral.2": "each class cost", "race.1": "times lr is RMSProp's",
+    "race.2": "the first slope is in m", "trial.1": "an entry of x reach", "trial.2": "line up the two shapes",
+    "break.1": "a point cost at most", "break.2": "two ends of the nudge",
+    "engine.3": "which of the sums is x0 used", "rules.3": "either side of 0", "rules.4": "|a - b|",
+    "rules.5": "c + log(sum(e^(x - c)))", "rules.6": "less a logit", "optimizers.3": "The decay",
+    "optimizers.4": "the new m, and g once more", "spiral.3": "three layers", "race.3": "lowest loss so far",
+    "trial.3": "cover use only in its simplest form"}
+
+# Of each program: its question, and what its text begins with.
+ASKED = {
+    "engine.3": ("cumulative sum of a vector", "cumulative sum # # A function of a vector x of shape (n,)"),
+    "rules.3": ("|x|", "size of a number # # A function of x, of any shape, returns |x|"),
+    "rules.4": ("larger of a and b", "larger of two # # A function of a and b returns max(a, b)"),
+    "rules.5": ("log(sum(exp(x)))", "logarithm of a sum of exponentials # # A function of x, of shape (..., n)"),
+    "rules.6": ("Cross-entropy of logits", "cross-entropy for K classes # # A function of logits z of shape (N, K)"),
+    "optimizers.3": ("Adam with weight decay", "AdamW # # A class is made as `AdamW("),
+    "optimizers.4": ("Nesterov's momentum", "Nesterov's momentum # # A class is made as `Nesterov("),
+    "spiral.3": ("two hidden layers", "second hidden layer # # A class or a function is called with six arrays"),
+    "race.3": ("a run stops early", "stopping early # # A function of losses"),
+    "trial.3": ("slips through cover", "fault that slips through # # No fault of chapter 9")}
+
+
+def own(phrase, texts):
+    """The names of those whose text has this phrase."""
+    return [name for name, text in texts.items() if phrase in " ".join(text.split())]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_numbers_of_a_question_lead_to_its_answer(name):
+    """By hand, and the same that check wants."""
+    template, by_hand = BY_HAND[name]
+    asked = [number(written)[0] for written in read(template, NUMBERS[name].question)]
+    answer = by_hand(*asked)
+    np.testing.assert_allclose(np.asarray(NUMBERS[name].function(), float), np.asarray(answer, float), 1e-6, 1e-12)
+    assert np.allclose(np.asarray(CASES[name][0], float), np.asarray(answer, float), rtol=0.01)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_numbers_of_a_reason_lead_to_its_answer(name):
+    template, by_hand = REASONED[name]
+    told = [number(written)[0] for written in read(template, REASONS[name])]
+    assert own(REASONS[name], REASONS) == [name] and bool(told) == (by_hand is not None)
+    if told:
+        wanted = np.asarray(NUMBERS[name].function(), float)
+        np.testing.assert_allclose(np.asarray(by_hand(*told), float), wanted, 1e-6)
+
+
+@pytest.mark.parametrize("name", NUMBERS | PROGRAMS)
+def test_a_hint_belongs_to_its_question(name):
+    assert HINTED.keys() == (NUMBERS | PROGRAMS).keys()
+    hints = {other: exercise.hint for other, exercise in (NUMBERS | PROGRAMS).items()}
+    assert own(HINTED[name], hints) == [name]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_s_question_and_text_belong_together(name):
+    question, text = ASKED[name]
+    assert own(question, {other: exercise.question for other, exercise in PROGRAMS.items()}) == [name]
+    stars = PROGRAMS[name].question.split()[0].count("*")
+    heading = f"#### {name} ({['one star', 'two stars', 'three stars'][stars - 1]}): {text}"
+    assert " ".join(heading.split()) in " ".join(anatomy.Path(anatomy.__file__).read_text("utf-8").split())
+
+
+def test_the_printed_answers_are_right():
+    """What the story prints as an answer, check takes."""
+    answers = GOLDEN_LINES[GOLDEN_LINES.index("--- answers ---"):]
+    for name in NUMBERS:
+        [line] = [line for line in answers if line.startswith(name + " ")]
+        words = line.removeprefix(name).strip().strip("[]").split()
+        values = [ast.literal_eval(word.rstrip(".")) for word in words]
+        assert check(name, values if "[" in line else values[0]), line
+        assert REASONS[name] == answers[answers.index(line) + 1].strip()
 
 
 # Numbers in the text

@@ -1,0 +1,58 @@
+"""Numbers read out of sentences: a fragment with holes says where they stand."""
+import re
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from conftest import SOURCE
+
+WORDS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+         "seventeen eighteen nineteen twenty").split()
+WORDS = {word: n for n, word in enumerate(WORDS)} | {
+    "twice": 2, "twelfth": 12, "seventh": 7, "quarter": 4, "twenty-one": 21, "twenty-three": 23, "percent": 0.01}
+NUMBER = (r"(?<![\d.])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?:/\d+)?%?|(?i:"
+          + "|".join(sorted(WORDS, key=len, reverse=True)) + r")\b)(?!\d)")
+
+
+def flat(source):
+    """Prose, docstrings and code on one line: without cell marks, signs of comments and line breaks."""
+    lines = [line.strip() for line in source.splitlines() if not line.startswith("# %%")]
+    return " ".join(" ".join(line.removeprefix("#") for line in lines).split())
+
+
+TEXT = flat(SOURCE)
+GOLDEN_LINES = (Path(__file__).parent / "golden/story.txt").read_text("utf-8").splitlines()
+GOLDEN = " ".join(" ".join(GOLDEN_LINES).split())
+
+
+def holes(template):
+    """A fragment of a sentence as a pattern, with a number in each {}."""
+    parts = [re.escape(part) for part in template.split("{}")]
+    return re.compile(r"(?<![\w.])" * template.startswith("{}") + NUMBER.join(parts))
+
+
+def read(template, text=TEXT):
+    """The numbers in the holes of this fragment, as they are written; the same wherever it stands."""
+    found = {match.groups() for match in holes(template).finditer(text)}
+    assert found, f"nowhere: {template}"
+    assert len(found) == 1, f"told in several ways: {template}: {found}"
+    return found.pop()
+
+
+def number(written):
+    """What it says, and half of a unit in its last place."""
+    if written.lower() in WORDS:
+        return float(WORDS[written.lower()]), 0.5
+    if "/" in written:
+        return float(Fraction(written)), 1e-9
+    digits = Decimal(written.rstrip("%"))
+    scale = 0.01 if written.endswith("%") else 1.0
+    return float(digits) * scale, 0.5 * scale * 10.0 ** digits.as_tuple().exponent
+
+
+def agree(told, found, near=None):
+    """Does a computed number round to the one that is told? Or is it near, where the sentence says about?"""
+    said, half = number(told)
+    if near is not None:
+        return abs(found - said) <= near * abs(said)
+    return abs(found - said) <= half * (1 + 1e-6)
