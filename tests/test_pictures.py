@@ -1,7 +1,9 @@
 """What stands on each picture is the data handed in, and its words agree with both."""
 import ast
+import inspect
 import re
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from matplotlib.patches import ArrowStyle
 from matplotlib.text import Text
 
 import anatomy
-from anatomy import BLUE, COLORS, GREEN, LINES, OPTIMIZERS, ORANGE, PURPLE, RATES, SIDE, Tensor, spiral
+from anatomy import BLUE, COLORS, GREEN, LINES, OPTIMIZERS, ORANGE, PURPLE, RATES, SIDE, Tensor, batches, spiral
 from conftest import ROOT, SOURCE, is_demo
 
 GREY, BLACK = "#888888", "#000000"
@@ -483,7 +485,8 @@ def test_the_trial_has_a_mark_for_each_verdict():
     # The kinds stand beside their rows, with a line where the next one begins.
     kinds = [fault.kind for fault in anatomy.FAULTS.values()]
     firsts = [y for y in range(1, 23) if kinds[y] != kinds[y - 1]]
-    assert [list(line.get_ydata()) for line in ax.lines if line.get_marker() == "None"] == [[y - 0.5] * 2 for y in firsts]
+    between = [list(line.get_ydata()) for line in ax.lines if line.get_marker() == "None"]
+    assert between == [[y - 0.5] * 2 for y in firsts]
     for kind, first, last in zip(dict.fromkeys(kinds), [0, *firsts], [*firsts, 23]):
         x, y, _ = found.pop(kind)
         assert x > 5.5 and y == (first + last - 1) / 2
@@ -517,7 +520,7 @@ def writing(ax):
 
 @pytest.fixture(scope="module")
 def shown(runs, tmp_path_factory):
-    """The pictures that the demonstrations draw; the four runs are there, and the race and the trial are made up."""
+    """The pictures of the demonstrations; the four runs are there already, the race and the trial are made up."""
     pictures, saved, made = {}, [], made_verdicts()
 
     class Drawn(figure.Figure):
@@ -534,8 +537,8 @@ def shown(runs, tmp_path_factory):
         pictures[name] = Shown(draw, data, *saved.pop())
 
     names = dict(vars(anatomy), wanted=lambda chapter: True, picture=record, print=lambda *words: None,
-                 table=lambda *rows: None, race_table=lambda *rows: None, train=lambda kind, **settings: runs[kind.__name__],
-                 race=made_race, trial=made.get)
+                 table=lambda *rows: None, race_table=lambda *rows: None, race=made_race, trial=made.get,
+                 train=lambda kind, **settings: runs[kind.__name__])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anatomy, "OUT", tmp_path_factory.mktemp("pictures"))
         patch.setattr(figure, "Figure", Drawn)
@@ -658,7 +661,7 @@ def walk(steepness, steps, lr, beta=0.0):
     """Positions in the bowl from (1, 1), with an average of the slopes."""
     w, m, path = np.ones(2), np.zeros(2), [np.ones(2)]
     for _ in range(steps):
-        m = beta * m + (1 - beta) * steepness * w
+        m = beta * m + (1 - beta) * np.array(steepness) * w
         w = w - lr * m
         path.append(w)
     return np.array(path)
@@ -874,7 +877,7 @@ def boundaries_of(logits):
 def test_said_of_the_regions(shown):
     X, panels = shown["spiral"].data
     text = said("draw_regions")
-    assert numbers(text) == [len({tuple(x) for x in np.sign(X[[0, 150]] - X[[150, 0]])})] == [2]
+    assert numbers(text) == [len(np.unique(spiral()[1]))]
     bent, wound = re.search("one bent boundary across the plane for (.*), spiral bands for (.*)[.]", text).groups()
     for title, logits in panels.items():
         name = title.split(",")[0]
@@ -887,13 +890,14 @@ def test_said_of_the_regions(shown):
 def test_said_of_adams_boundaries(shown, runs):
     X, panels = shown["boundaries"].data
     text = said("draw_boundaries")
-    assert numbers(text) == [float(title.split()[1]) for title in panels] + [2]
+    assert numbers(text) == [float(title.split()[1]) for title in panels] + [2, 2]
     assert len(X) * 3 == len(spiral()[0]) and "every third point" in text
     first, *_, last = panels.values()
     # At first it is the same along a ray, so what is there are wedges, at the end two bands that wind.
     z, ring = anatomy.MLP(*runs["Adam"].kept[0]), np.linspace(0, 2 * np.pi, 721)
     around = np.stack([np.cos(ring), np.sin(ring)], axis=1)
     np.testing.assert_allclose(z(2 * around).data, 2 * z(around).data, rtol=1e-9, atol=1e-12)
+    assert changes(z, around) == 2 and "At first two wedges from the middle" in text
     assert [turns > 1.5 for line, turns in boundaries_of(last)] == [True]
     assert all(turns < 1.1 for line, turns in boundaries_of(first))
 
@@ -939,8 +943,8 @@ def drawn_race():
         edges = np.round(steps_of(band), 1)
         height = float(re.search('viewBox="0 0 [0-9.]+ ([0-9.]+)"', text)[1])
         ends = [edges[1][abs(edges[0] - here) < 0.3] + height for here in at]
-        share = [np.interp(ys, *heights.T) for ys in (np.interp(at, x, y), [max(e) for e in ends], [min(e) for e in ends])]
-        found[name] = share
+        levels = np.interp(at, x, y), [max(end) for end in ends], [min(end) for end in ends]
+        found[name] = [np.interp(level, *heights.T) for level in levels]
     return found
 
 
@@ -948,3 +952,56 @@ def steps_of(path):
     """The corners of a path of relative steps."""
     numbers = [float(number) for number in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", path)]
     return np.cumsum(np.reshape(numbers, (-1, 2)), axis=0).T
+
+
+def test_said_of_the_race():
+    text, race = said("draw_race"), drawn_race()
+    rates = {row[0]: row[1] for row in committed("best")}
+    slow, fast = re.search(r"For (\w+ and \w+) that is .* For (\w+ and \w+) it is", text).groups()
+    steps, seeds, best, below, up_to, best_fast, above, first, last, one, three, low = numbers(text)
+    assert steps == len(batches()) and seeds == inspect.signature(anatomy.race).parameters["seeds"].default
+    assert sorted(slow.split(" and ") + fast.split(" and ")) == sorted(OPTIMIZERS)
+    for name in slow.split(" and "):
+        middle, worst, top = race[name]
+        assert float(rates[name]) == best
+        # Up to the last rate of which this is true.
+        assert RATES[top < below].max() == up_to and top[RATES <= up_to].max() < below
+    for name in fast.split(" and "):
+        middle, worst, top = race[name]
+        assert float(rates[name]) == best_fast
+        assert {row[0]: row[1] for row in committed("good")}[name] == "0.01, 0.03, 0.1"
+        assert RATES[worst > above].tolist() == [rate for rate in RATES if first <= rate <= last]
+        assert RATES[middle < low].tolist() == [one, three]
+    assert "the median of ten seeds as a line, from the worst to the best as a band, and a ring at the best" in text
+    assert "below 75% up to" in text and "above 95% from" in text and "their medians are below 60%" in text
+
+
+def test_the_rings_and_bands_of_the_committed_race_are_those_of_its_tables():
+    for row in committed("best") + committed("race"):
+        name, rate, _, share = row
+        middle, worst, top = (shares[RATES == float(rate)].item() for shares in drawn_race()[name])
+        median, low, high = map(float, re.findall(r"\d+", share))
+        assert abs(middle - median) < 0.6 and low <= worst + 0.1 < low + 5.1 and high - 5.1 < top - 0.1 <= high
+
+
+def test_said_of_the_trial(shown):
+    text, rows = said("draw_trial"), committed("trial")
+    head = (ROOT / "docs/generated/trial.md").read_text("utf-8").splitlines()[0].strip("| ").split(" | ")
+    faults, *slipped = np.sum([list(map(int, row[1:])) for row in rows], axis=0).tolist()
+    assert head[2:] == list(anatomy.CHECKS) and faults == len(anatomy.FAULTS)
+    through = dict(zip(head[2:], slipped))
+    assert numbers(text) == [faults, len(anatomy.CHECKS), through["shapes"], through["adjoint"], through["network"],
+                             through["ones"], through["cover"]]
+    assert through["network"] == through["Adam"] and "through network and Adam six each" in text
+    assert re.findall("(?i)through (shapes|adjoint|network|ones)|column of (cover)", text) == [
+        ("shapes", ""), ("adjoint", ""), ("network", ""), ("ones", ""), ("", "cover")]
+    assert rows[0][0] == "program" and int(rows[0][-1]) == through["cover"] and "the faults of the program" in text
+    # The words for the marks are those of the picture.
+    told = {word: mark for word, mark in zip(["passes", "caught", "raises"], marks(text), strict=True)}
+    assert told == {"passes": (ORANGE, "s"), "caught": (GREY, "o"), "raises": (GREY, "^")}
+    assert re.search("square marks a fault that slips .* dot one that is caught, .* triangle one that raises", text)
+
+
+def test_each_function_that_draws_is_judged_by_its_words():
+    judged = set(re.findall(r'said\("(draw_\w+)"\)', Path(__file__).read_text("utf-8")))
+    assert judged == set(DRAWN)
