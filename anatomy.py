@@ -3154,7 +3154,7 @@ def draw_regions(axes, X, panels):
 
 def draw_boundaries(axes, X, panels):
     """Adam's regions at steps 0, 50, 200, 500, 1000 and 2000, and every third
-    point. At first a few wedges from the middle, then a boundary that bends,
+    point. At first two wedges from the middle, then a boundary that bends,
     and at the end two spiral bands that follow the arms."""
     draw_regions(axes, X, panels)
 
@@ -3249,7 +3249,7 @@ if wanted("spiral"):
     assert runs["Adam"].losses[:50].max() < 3
     assert patient[1] > 0.95
 # %% [markdown]
-# In the picture of the boundaries, the boundary begins as a few straight rays,
+# In the picture of the boundaries, the boundary begins as two straight rays,
 # and bends more with time, until each turn of the arms has a turn of the
 # boundary beside it.
 #

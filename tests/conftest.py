@@ -212,6 +212,13 @@ def looks(background, tmp_path_factory):
     looks.close()
 
 
+@pytest.fixture(scope="session")
+def runs():
+    """The four of chapter 7, from one start."""
+    from anatomy import OPTIMIZERS, train
+    return {name: train(kind, keep=[50, 200, 500, 1000]) for name, kind in OPTIMIZERS.items()}
+
+
 def patience(item):
     """How long this test has to wait: not, for whole runs, for a browser."""
     return [name in item.fixturenames for name in ("looks", "site", "stories")]

@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import anatomy
 from anatomy import OPTIMIZERS, RATES, SGD, Adam, race, room, spread, train, train_many
 
 
@@ -103,22 +102,6 @@ def test_a_share_on_the_grid_is_its_own_bound(points):
         exact = Fraction(100 * k, points)
         low, high = 5 * math.floor(exact / 5), 5 * math.ceil(exact / 5)
         assert spread([k / points]).endswith(f" ({low}% to {high}%)")
-
-
-def test_the_picture_shows_the_range_and_the_best_rate():
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    accuracy = np.linspace(0.5, 1, 4 * 7 * 3).reshape(4, 7, 3)
-    axes, best = figure.subplots(2, 2), [0, 2, 5, 6]
-    anatomy.draw_race(axes, accuracy, best)
-    for ax, name, seen, i in zip(axes.flat, OPTIMIZERS, accuracy, best):
-        line, ring = ax.lines
-        band = ax.collections[0].get_paths()[0].vertices
-        ends = {*zip(RATES, seen[:, 0]), *zip(RATES, seen[:, -1])}
-        assert set(map(tuple, band)) == ends
-        assert np.array_equal(line.get_xydata().T, [RATES, seen[:, 1]])
-        assert ring.get_xydata().tolist() == [[RATES[i], seen[i, 1]]]
-        assert ax.get_title() == name
-        assert [t.get_text() for t in ax.texts] == [f"best at {RATES[i]:g}"]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

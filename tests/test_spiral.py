@@ -9,12 +9,6 @@ from judges import same
 ALL = pytest.mark.parametrize("name", ["SGD", "Momentum", "RMSProp", "Adam"])
 
 
-@pytest.fixture(scope="module")
-def runs():
-    """The four of the story, from one start."""
-    return {name: train(rule) for name, rule in OPTIMIZERS.items()}
-
-
 # The recipe
 
 def test_two_arms():
