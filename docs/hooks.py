@@ -106,7 +106,7 @@ def generated(name):
     if name.endswith(".md"):
         wide = ' tabindex="0"' if max(map(len, text.split("\n"))) > 45 else ""
         text = re.sub(r"(?<!\\)[*_]", r"\\\g<0>", text).replace("<", "&lt;")     # __add__ is not bold
-        return f'<div class="table"{wide} markdown>\n\n{text}\n</div>'
+        return f'<div class="table"{wide} data-search-exclude markdown>\n\n{text}\n</div>'
     return shown(themed(text))
 
 def chapter(name):

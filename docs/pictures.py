@@ -139,7 +139,7 @@ def shown(svg):
     width = float(re.search('viewBox="0 0 (\\S+)', svg)[1]) / 352.8 * 30
     svg = svg.replace("<svg ", f'<svg style="width:{width:.1f}rem" ', 1)
     caption = html.escape(name_of(svg), quote=False)
-    return f'<figure>{svg}<figcaption aria-hidden="true">{caption}</figcaption></figure>'
+    return f'<figure data-search-exclude>{svg}<figcaption aria-hidden="true">{caption}</figcaption></figure>'
 
 if __name__ == "__main__":
     for path in Path(sys.argv[1]).glob("*.svg"):

@@ -97,7 +97,8 @@ ANSWERS = """
             form.querySelector("button").click()
             return form.querySelector("output").textContent
         }
-        said[name] = [ask(right), ask(close[right] ?? `[${right}]`), ask(wrong), ask(right + ", 7"), ask("much"), ask(""), ask("0,09")]
+        said[name] = [ask(right), ask(close[right] ?? `[${right.replace("-", "\u2212")}]`), ask(wrong), ask(right + ", 7"),
+                      ask("much"), ask(""), ask("7,0, 2,0, 1,0")]
     }
     return said"""
 

@@ -563,7 +563,7 @@ def test_an_answer_is_judged_in_the_page(seen):
     assert sorted(said) == sorted(NUMBERS)
     for name, (right, close, wrong, more, words, nothing, comma) in said.items():
         assert (right, close, wrong) == ("\u2713 Right.", "\u2713 Right.", "Not yet."), (name, said[name])
-        assert ("point" in comma) == ("one number" in more)
+        assert ("with a point" in comma) and "with a point" not in more
         assert more.startswith("Not yet: ") and more.endswith("wanted.")
         assert words.startswith("A number is wanted") and nothing == words
 

@@ -2,7 +2,7 @@
 // Without this script the question, the hint and the answer are there all the same.
 
 function numbers(text) {
-  const words = text.replace(/[\[\]()]/g, " ").split(/[\s,;]+/).filter(word => word)
+  const words = text.replace(/\u2212/g, "-").replace(/[\[\]()]/g, " ").split(/[\s,;]+/).filter(word => word)
   return words.map(word => {
     const truth = {true: 1, false: 0}[word.toLowerCase()]
     const parts = word.split("/").map(part => part === "" ? NaN : Number(part))
@@ -15,8 +15,8 @@ function judge(text, right, exact) {
   if (given.length === 0 || given.some(Number.isNaN)) {
     return "A number is wanted, such as 0.5, 1/2 or 1e-3, or several with commas between them."
   }
-  if (right.length === 1 && /^\s*-?\d+,\d+\s*$/.test(text)) {
-    return "Write it with a point, such as 0.5."
+  if (/\d,\d/.test(text) && given.length !== right.length) {
+    return "Write fractions with a point, such as 0.5."
   }
   if (given.length !== right.length) {
     return `Not yet: ${right.length === 1 ? "one number is" : right.length + " numbers are"} wanted.`
