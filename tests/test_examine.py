@@ -592,3 +592,23 @@ def test_a_report_is_printed_with_a_line_for_each_error_and_the_counts():
                      "not there: log (1)", "look at the rule of exp"]
     assert not A.Examination(rows, "") and A.Examination(rows[1:], "")
     assert not A.Examination(rows[2:], "") and not A.Examination([], "")
+
+
+def test_an_engine_of_few_digits_is_nudged_further():
+    """As the list of chapter 5 has it for float32, with a percent of tolerance."""
+    x = np.array([1.0, 2.0])
+    assert A.nudge_for(lambda x: np.float32(x), x) == (5e-3, 1e-2)
+    assert A.nudge_for(A.Tensor, x) == (1e-5, 1e-4)
+
+
+def test_a_situation_is_named_for_its_shapes():
+    places = {"a row": 0, "a vector": 1, "a column": 1, "an entry": 0, "a number": 0}
+    shapes = {"a row": (1, 3), "a vector": (3,), "a column": (3, 1), "an entry": (1, 1), "a number": ()}
+    for name, place in places.items():
+        pair = A.SHAPES[name]
+        assert pair[place] == shapes[name] and pair[1 - place] == (3, 3)
+    assert A.SHAPES["same shape"] == A.MATRICES["same shape"] == [(3, 3), (3, 3)] and A.SHAPES["numbers"] == [(), ()]
+    assert A.MATRICES["square @ column"][1] == (3, 1) and A.MATRICES["square @ vector"][1] == (3,)
+    assert A.MATRICES["row @ square"] == [(1, 3), (3, 3)]
+    (n, m), (k, l) = A.MATRICES["not square"]
+    assert m == k and n != m

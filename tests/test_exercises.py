@@ -976,3 +976,24 @@ def test_check_is_there_in_a_shell():
     assert run.returncode == 0 and "Traceback" not in run.stderr
     *before, no, hint, yes = run.stdout.splitlines()
     assert (no, hint, yes) == ("not yet. The value is wrong.", f"Hint: {NUMBERS['nudge.1'].hint}", "right")
+
+
+def test_a_maximum_is_asked_with_both_operands_stretched():
+    """Right where one of them has the shape of the result, and without a slope where neither has."""
+    def one_stretched(a, b):
+        right = maximum(a, b)
+        if right.shape in (a.shape, b.shape):
+            return right
+        return Tensor(right.data)
+
+    assert check("rules.4", maximum) and not check("rules.4", one_stretched)
+
+
+def test_the_way_back_of_a_cumulative_sum_is_written_out():
+    """Beside each line of B stands the sum of the entries of g in a column of B."""
+    text = anatomy.Path(anatomy.__file__).read_text(encoding="utf-8").split("# ## Answers")[1]
+    lines = re.findall(r"(?m)^#  +(?:B = )?([01] [01] [01]) +(?:B' g = )?(g.*)$", text)
+    B = np.array([line.split() for line, total in lines], int)
+    assert np.array_equal(B @ [3, 1, 2], np.cumsum([3, 1, 2]))
+    for k, (line, total) in enumerate(lines):
+        assert total == " + ".join(f"g{i}" for i in range(3) if B[i, k])

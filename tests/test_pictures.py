@@ -146,6 +146,18 @@ def test_errors_of_each_nudge_against_the_step():
     assert len(labels(ax)) == 5
 
 
+def test_the_words_in_the_picture_of_the_nudge_are_laws_of_its_curve():
+    """On the left the error grows like a power of h, and on the right like another."""
+    ax, h = page(), 10.0 ** -np.arange(1, 17)
+    errors = anatomy.nudge_errors(h)
+    anatomy.draw_errors(ax, h, errors)
+    said = dict(label.split(",\nlike ") for label in labels(ax) if "like" in label)
+    powers = {"1/h": -1, "h": 1, "h^2": 2, "1/h^2": -2}
+    for name, first, last, room in ("bending", 0, 2, 0.05), ("cancellation", 8, 12, 0.4):
+        power = np.log10(errors["central"][first] / errors["central"][last]) / (last - first)
+        assert abs(power - powers[said[name]]) < room, name
+
+
 def graph():
     """The graph of chapter 2 at other values, and other spots: (nodes by letter, letters, spots)."""
     a, b = Tensor(7.0), Tensor(11.0)

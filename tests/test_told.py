@@ -135,6 +135,23 @@ def rows_of_jacobian():
     return flattened(*[along(partial(A.through, JACOBIAN), [10.0, 20.0], seed=seed)[0] for seed in ([1, 0], [0, 1])])
 
 
+def calls_for_one_entry():
+    calls = []
+    A.numerical_grad(lambda x: calls.append(x) or 0.0, 1.0)
+    return len(calls)
+
+
+def doubled_calls():
+    """2 + 4 + ... + 2^n is 2^(n+1) less how much?"""
+    [less] = {2 ** (n + 1) - sum(2 ** k for k in range(1, n + 1)) for n in range(1, 12)}
+    return 2, 4, less
+
+
+def line_of_stretching(i, j):
+    """Which entry of a row of three is copied to this entry of the result?"""
+    return [np.broadcast_to(unit, (2, 3))[i, j] for unit in np.eye(3)]
+
+
 ROWS = np.array([[1.0, 2, 3], [4, 5, 6]])
 
 
@@ -526,6 +543,7 @@ COMPUTED = {
     "preface": [
         ("<[1, 2], [3, 4]> = {}", lambda: np.sum(np.array([1, 2]) * [3, 4]))],
     "nudge": [
+        ("f is called {} for each entry,", calls_for_one_entry),
         ("the slope is 3 x^2 = {}.", lambda: A.numerical_grad(A.cube, 2.0)),
         ("near 2, the value moves {} times as far", lambda: A.numerical_grad(A.cube, 2.0)),
         ("f(1.9) = {} f(2.0) = {} f(2.1) = {}", lambda: A.cube(np.array([1.9, 2.0, 2.1]))),
@@ -544,6 +562,7 @@ COMPUTED = {
          lambda: (sum(sizes(A.weights())), sum(calls_of(None, p) for p in A.weights()))),
         ("would give all {} slopes at once.", lambda: sum(sizes(A.weights())))],
     "engine": [
+        ("called {} + {} + ... + 2^n = 2^(n+1) - {}", doubled_calls),
         ("y = a * b moves by b da = 3 * 0.01 = {} L moves by g b da = 5 * 3 * 0.01 = {}",
          lambda: (2.01 * 3 - 2 * 3, 5 * (2.01 * 3 - 2 * 3))),
         ("So the slope of L along a is 0.15 / 0.01 = {}, which is g * b. For the same reason the slope along b is "
@@ -569,6 +588,7 @@ COMPUTED = {
          lambda: rows_of_jacobian()[[0, 2, 1, 3]]),
         ("The numbers {} and {} of the first line", lambda: rows_of_jacobian()[[0, 2]])],
     "unbroadcast": [
+        *[(f"result [{i},{j}] {{}} {{}} {{}}", partial(line_of_stretching, i, j)) for i in range(2) for j in range(3)],
         ("so the slope is 1 + 4 = {}.", lambda: summed(3)[0]),
         ("the slope along b is {} {} {}, the sum", lambda: summed(3)),
         ("(3,) {} {} {} the axis that was added", lambda: summed(3)),
@@ -675,6 +695,7 @@ COMPUTED = {
         ("shrink by about {} a step, and those of SGD by {}.", shrinking, 0.015),
         ("one average, {} directions", lambda: len(A.OPTIMIZERS))],
     "spiral": [
+        ("and g W2' to the hidden units (N, {})", lambda: A.MLP(*A.weights()).params[2].shape[0]),
         ("Two arms of {} points each", lambda: np.sum(A.spiral()[1] == 0)),
         ("The {} points stand in a matrix X of shape ({}, {}), the labels in a y of shape ({}, {}).",
          lambda: (300, *A.spiral()[0].shape, *A.spiral()[1].shape)),
@@ -998,3 +1019,40 @@ def test_a_number_in_a_sentence_is_the_one_that_is_asserted(row):
 @pytest.mark.parametrize("sentence, printed", SHOWN, ids=[sentence[:60] for sentence, printed in SHOWN])
 def test_a_number_in_a_sentence_is_the_one_that_is_printed(sentence, printed):
     same(read(sentence), read(printed, GOLDEN))
+
+
+def test_the_bounds_of_the_four_optimizers_are_close_to_what_is_printed():
+    """A bound that holds far away from the accuracies in the table would say nothing about them."""
+    rows = {name: float(re.search(rf"{name} +0\.[06]5 +(\d+)%", GOLDEN)[1]) / 100
+            for name in ("SGD", "Momentum", "RMSProp", "Adam")}
+    [high] = read('assert max(final["SGD"], final["Momentum"]) < {}', flat(SOURCE))
+    [low] = read('assert min(final["RMSProp"], final["Adam"]) > {}', flat(SOURCE))
+    assert 0 < float(high) - max(rows["SGD"], rows["Momentum"]) < 0.06
+    assert 0 < min(rows["RMSProp"], rows["Adam"]) - float(low) < 0.06
+
+
+@pytest.mark.parametrize("way, place", [("times lr", 1), ("by itself", 2)])
+def test_a_formula_of_decay_leaves_what_is_left(way, place):
+    """The factors between the minus and w, with the schedule at 1, in 100 steps from 1."""
+    left = A.decayed()[place]
+    [factors] = set(re.findall(rf"{way} +w <- w - ([a-z ]+) w,", TEXT))
+    given = {"eta": 1.0, "lr": 0.001, "decay": 0.001}
+    assert (1 - np.prod([given[name] for name in factors.split()])) ** 100 == pytest.approx(left, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["matmul_no_transpose", "matmul_wrong_transpose"])
+def test_a_fault_of_the_product_tells_what_its_line_says(name):
+    said, right = re.search(r"is told (.+?), not (.+?)\.", A.FAULTS[name].function.__doc__).groups()
+    rng = np.random.default_rng(1986)
+    X, W, g = rng.standard_normal((3, 2, 2))
+    arrays = {"X": X, "W": W, "g": g, "X'": X.T, "W'": W.T, "g'": g.T}
+    u, v = Tensor(X), Tensor(W)
+    with A.planted(name):
+        (u @ v).backward(g)
+    operand = {"left": u, "right": v}[A.FAULTS[name].function.__doc__.split()[1]]
+    a, b = said.split()
+    assert np.allclose(operand.grad, arrays[a] @ arrays[b])
+    a, b = right.split()
+    u.grad = v.grad = None
+    (u @ v).backward(g)
+    assert np.allclose(operand.grad, arrays[a] @ arrays[b])
