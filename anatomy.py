@@ -3146,7 +3146,7 @@ if wanted("spiral"):
 def draw_regions(axes, X, panels):
     """The two spirals over the regions that each optimizer's network assigns
     to them: one bent boundary across the plane for SGD and Momentum, spiral
-    bands for RMSProp and Adam."""
+    bands for Adam, and for RMSProp bands that its last steps may have cut."""
     for ax, (title, logits) in zip(axes.flat, panels.items()):
         ax.contourf(SIDE, SIDE, logits, levels=[-1e9, 0, 1e9], alpha=0.25,
                     colors=[BLUE, ORANGE])
@@ -3217,7 +3217,9 @@ if wanted("spiral"):
 # The color of the plane is the network's answer there, and the boundary
 # between the colors is where its logit is 0.
 # With SGD and Momentum one bent boundary crosses the plane.
-# With RMSProp and Adam it winds around itself, between the arms.
+# With Adam it winds around itself, between the arms.
+# With RMSProp it does so too, or nearly: its last steps still jump, and what
+# they leave of the boundary differs from processor to processor.
 #
 # How does a boundary come to wind around itself?
 # We look at Adam's network on its way.
