@@ -548,8 +548,9 @@ def draw_ledger(axes, spots, names, steps):
         before = ledger
 
 # %% [markdown]
-# A second picture shows the way forward and the way back in one.
-# The slope of an edge stands on it: it is what the rule makes of a g of 1.
+# The first picture draws the ledger, step by step.
+# The second shows the way forward and the way back in one, and on each edge
+# its slope, which is what the rule makes of a g of 1.
 # %% tags=["fold"]
 def draw_graph(ax, spots, names, cotangents):
     """The graph of L = c d with c = a + b and d = a b. Each edge has an arrow
@@ -614,10 +615,9 @@ if wanted("engine"):
 # Each row is one of the three steps, and the last column is the ledger after
 # it.
 # In the end only the leaves are left.
-# The first picture shows the three steps, and each number of the ledger beside
-# the letter that it belongs to.
-# The second has an arrow forward and an arrow back on each edge, and between
-# them the slope by which the rule multiplies.
+# In the first picture each number of the ledger stands beside its letter.
+# In the second the slope of an edge stands between its two arrows, and above
+# a and below b stand the reports that were added up.
 # If a moves by a little, L moves 21 times as far: 15 times on the way through
 # d, where the slopes 3 and 5 multiply, and 6 times on the way through c, where
 # they are 1 and 6.

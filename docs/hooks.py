@@ -119,8 +119,10 @@ def chapter(name):
 def on_page_markdown(markdown, page, config, files):
     def word(match):
         name = match[1]
-        if name in ("source", "versions"):
-            return {"source": source, "versions": lambda: VERSIONS}[name]()
+        if name == "source":
+            return source()
+        if name == "versions":
+            return VERSIONS
         return generated(name) if "." in name else chapter(name)
     return re.sub(r"\{\{ (\S+) \}\}", word, markdown)
 
@@ -129,6 +131,7 @@ def on_page_content(page_html, page, config, files):
     is_story = page.file.src_uri == "anatomy.ipynb"
     if repository:
         page.edit_url = f"{repository}/edit/HEAD/" + ("anatomy.py" if is_story else f"docs/{page.file.src_uri}")
+    page_html = lighter(page_html)
     if is_story:
         page_html, headings, words = undress(page_html)
         WORDS.update(words)
@@ -138,7 +141,7 @@ def on_page_content(page_html, page, config, files):
             ways += f' or <a href="{COLAB.format(repository.split("github.com/")[1])}">open it in Colab</a>'
         page_html = page_html.replace("</h1>", f"</h1><p>{ways}.</p>", 1)
         page.meta["description"] = "The whole story, from a slope by trying to thirty exercises, with its pictures."
-    return lighter(page_html).replace("<pre>", '<pre tabindex="0">')     # wide code scrolls, by keyboard too
+    return page_html.replace("<pre>", '<pre tabindex="0">')     # wide code scrolls, by keyboard too
 
 def on_post_page(output, page, config):
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')     # theme's omission

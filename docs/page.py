@@ -17,7 +17,7 @@ SOURCES = {"torch/": "pytorch/pytorch", "docs/source/notes/": "pytorch/pytorch",
 
 def undress(page_html):
     """mkdocs-jupyter's page as Material would have written it, its headings, and the words it introduces."""
-    soup = BeautifulSoup(lighter(page_html), "html.parser")
+    soup = BeautifulSoup(page_html, "html.parser")
     for tag in soup.select("style, script, clipboard-copy, .clipboard-copy-txt, .celltoolbar, .question .notebook"):
         tag.decompose()
     for pre in soup.select(".highlight-ipynb > pre"):       # as Material renders a fenced block
