@@ -4611,6 +4611,8 @@ def single_programs(word, f, x):
 # Four programs try the pass itself: one word after another, a node at the end
 # of several paths, a second call, and a chain of 5000 sums, which is longer
 # than Python's recursion limit of 1000 and IPython's of 3000.
+# The chain is asked at 0, so that an engine of seven digits does not lose the
+# nudge in a large sum.
 # %%
 def one_after_another(x, z, w):
     y = x * z
@@ -4620,10 +4622,10 @@ def two_paths(x, z):
     y = x * z
     return y + y * z + y
 
-def deep_chain(x, z):
+def deep_chain(x):
     y = x
     for step in range(5000):
-        y = y + z
+        y = y + x
     return y
 
 def pass_programs(x):
@@ -4632,7 +4634,7 @@ def pass_programs(x):
     return {"one after another": (one_after_another, [x, z, w]),
             "two paths": (two_paths, [x, z]),
             "a second call": (two_paths, [x, z]),
-            "a deep chain": (deep_chain, [uneven(()), np.zeros(())])}
+            "a deep chain": (deep_chain, [np.zeros(())])}
 
 def all_programs(x):
     """(word, situation) -> (f, operands); where it is open, shaped like x."""

@@ -34,8 +34,9 @@ def notebook():
     return jupytext.reads(source(), "py:percent")
 
 def home():
-    """Where the run of this very text with these very libraries is kept."""
-    return ROOT / ".cache/site" / sha256((source() + questions.FACTS + VERSIONS).encode()).hexdigest()[:16]
+    """Where the run of this very text, in this way, with these very libraries, is kept."""
+    way = Path(__file__).read_text("utf-8") + questions.FACTS + VERSIONS
+    return ROOT / ".cache/site" / sha256((source() + way).encode()).hexdigest()[:16]
 
 def is_whole(path):
     """Is there a notebook that somebody finished writing?"""
