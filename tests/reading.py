@@ -4,6 +4,8 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
 from conftest import SOURCE
 
 WORDS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -56,3 +58,25 @@ def agree(told, found, near=None):
     if near is not None:
         return abs(found - said) <= near * abs(said)
     return abs(found - said) <= half * (1 + 1e-6)
+
+
+def told(template, text=TEXT):
+    """What stands in the holes of this fragment, words or a formula; the same wherever it stands."""
+    parts = [re.escape(part) for part in template.split("{}")]
+    pattern = r"(?<![\w.])" * (not template.startswith("{}")) + r"(\S(?:.{0,70}?\S)??)".join(parts)
+    found = {match.groups() for match in re.finditer(pattern + r"(?!\w)" * template.endswith("{}"), text)}
+    assert found, f"nowhere: {template}"
+    assert len(found) == 1, f"told in several ways: {template}: {found}"
+    return found.pop()
+
+
+NAMES = {name: getattr(np, name) for name in "exp log sqrt tanh sin cos abs sign minimum maximum".split()}
+NAMES |= {"e": np.e, "pi": np.pi, "sum": np.sum, "max": np.maximum, "min": np.minimum}
+
+
+def value(formula, times="*", **names):
+    """The value of a formula as the prose writes it: 3 x^2, W' g, e^-z; times says what stands between neighbours."""
+    written = formula.replace("^", "**")
+    written = re.sub(r"(?<=[\w)\]])'", ".T", written)
+    written = re.sub(r"(?<=[\w)\]]) +(?=[\w(])", f" {times} ", written)
+    return eval(written, {"__builtins__": {}, **NAMES}, names)

@@ -946,7 +946,7 @@ ASSERTED = [
     ("by the median over the last {} steps.", "max(steps - {}, 0), -10)"),
     ("{} faults slip through it. The other", 'assert len(slipped(verdicts, "shapes")) == {}'),
     ("raised the score by more than {} percentage points.", "assert helped > honest + {}", 0.01),
-    ("and a chain of {} sums, which", "for step in range({}): y = y + z"),
+    ("and a chain of {} sums, which", "for step in range({}): y = y + x"),
     # break
     ("after 1 step, after {}, and at the end of 500?", "keep=[1, {}], **settings)"),
     ("and at the end of {}?\"\"\"", "def five(optimizer, lr=0.1, steps={}, **settings)"),
