@@ -21,8 +21,10 @@ of each chapter. Exit code 1 if a survivor has no reason, or if fewer deletions
 are noticed than LEAST says.
 """
 import ast
+import contextlib
 import copy
 import gc
+import io
 import multiprocessing
 import os
 import pickle
@@ -155,7 +157,6 @@ FILES = {"preface": "run", "nudge": "nudge gradcheck run::test_a_file_is_whole_o
          "trial": "trial examine", "break": "break", "frameworks": "frameworks", "exercises": "exercises",
          "answers": "exercises"}
 LEAST = {"all": 0.90, "engine": 0.95, "rules": 0.95, "gradcheck": 0.95, "optimizers": 0.95, "train": 0.95}
-SLOW = "spiral", "race", "trial", "break"      # chapters whose demonstrations take seconds
 DRAWS = re.compile(r"draw_\w+|picture|plain_ticks|paint|show_walks|in_cells|BLUE.*|CENTRE|STYLE|COLORS|LINES")
 SHOWS = re.compile(r"(print|picture|say)\(")
 ASSERTS = re.compile(r"assert |raise AssertionError")
@@ -339,18 +340,21 @@ def exchanged(deletion):
 
 
 def tell(deletion, chapter):
-    """The tables of a chapter that was told without its pictures; an exception if it stops."""
-    out = Path(tempfile.mkdtemp())
+    """What is printed by a chapter that is told without its pictures, and its tables; an exception if it stops."""
+    out, printed = Path(tempfile.mkdtemp()), io.StringIO()
     here = {"__name__": "__main__", "__file__": "anatomy.py"}
     argv, sys.argv = sys.argv, ["anatomy.py", chapter, "--out", str(out)]
-    exec(compile(whole(deletion, draws=False), str(FILE), "exec"), here)
+    with contextlib.redirect_stdout(printed):
+        exec(compile(whole(deletion, draws=False), str(FILE), "exec"), here)
     sys.argv = argv
-    return {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.md")}
+    return printed.getvalue(), {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.md")}
 
 
 def told(deletion):
-    """Is the chapter told as before? Its tables are those in docs/generated, as a test of the site wants it."""
-    tables = tell(deletion, deletion.chapter)
+    """Is the chapter told as before? It prints what is in tests/golden, and its tables are those in docs/generated."""
+    printed, tables = tell(deletion, deletion.chapter)
+    if printed not in (TESTS / "golden/story.txt").read_text(encoding="utf-8"):
+        return False
     kept = {path.name: path.read_text(encoding="utf-8") for path in (FILE.parent / "docs/generated").glob("*.md")}
     calls = re.findall(r"""\btable\(["'](\w+)["']""", "".join(
         ast.unparse(place) for place in TREE.body if f"wanted('{deletion.chapter}')" in ast.unparse(place)[:40]))
@@ -408,7 +412,7 @@ def delete(chapters):
     for chapter in FILES:
         here = [deletion for deletion in everything if deletion.chapter == chapter]
         code = [deletion for deletion in here if deletion.kind == "code"]
-        demo = [deletion for deletion in here if deletion.kind == "demo" and chapter not in SLOW]
+        demo = [deletion for deletion in here if deletion.kind == "demo"]
         left, settled = ask_copies(code) if code and chapter != "preface" else (code, set())
         only_told = settled | set(demo)
         found = set(survivors(lambda d: told(d) if d in only_told else lives_on(d), left + demo, 400))

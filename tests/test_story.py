@@ -5,6 +5,7 @@ import re
 import symtable
 import builtins
 import tokenize
+from functools import lru_cache
 
 import pytest
 
@@ -15,6 +16,8 @@ LINES = SOURCE.splitlines()
 TREE = ast.parse(SOURCE)
 CELLS = re.split(r"(?m)^(?=# %%)", SOURCE)[1:]
 NAMES = list(anatomy.CHAPTERS)
+# The file with every demo taken away.
+BARE = ast.unparse(ast.Module([n for n in TREE.body if not is_demo(n)], []))
 FLOOR = 0.9                     # prose to code in the first part, at least
 
 ENGINE = {"value", "Tensor", "starting_cotangent", "backward", "unbroadcast", "elementwise", "relu_rule", "binary",
@@ -65,6 +68,7 @@ def references(table):
         yield from references(child)
 
 
+@lru_cache
 def bound(source):
     """Every name bound at the top of this source."""
     table = symtable.symtable(source, "anatomy.py", "exec")
@@ -140,11 +144,9 @@ def test_every_chapter_proves_something(name, part):
 @pytest.mark.parametrize("name, part", list(zip(NAMES, PARTS)), ids=NAMES)
 def test_a_demo_reads_no_other_chapters_demo(name, part):
     """So that each chapter runs alone."""
-    def source(keep):
-        return ast.unparse(ast.Module([n for n in ast.parse(SOURCE if keep == "rest" else part).body
-                                       if is_demo(n) == (keep == "demos")], []))
-    read = set(references(symtable.symtable(source("demos"), "", "exec")))
-    assert read - bound(source("demos")) - bound(source("rest")) - KNOWN == set()
+    demos = ast.unparse(ast.Module([n for n in ast.parse(part).body if is_demo(n)], []))
+    read = set(references(symtable.symtable(demos, "", "exec")))
+    assert read - bound(demos) - bound(BARE) - KNOWN == set()
 
 
 def test_every_prefix_runs(stories):
@@ -156,11 +158,9 @@ def test_every_prefix_runs(stories):
 
 def test_no_definition_reads_a_demos_name():
     """With every demo taken away, each name that is read is bound."""
-    bare = ast.Module([n for n in TREE.body if not is_demo(n)], [])
-    source = ast.unparse(bare)
-    table = symtable.symtable(source, "anatomy.py", "exec")
-    assert set(references(table)) - bound(source) - KNOWN == set()
-    leaky = source + "\ndef f(): return never_bound\nif wanted('x'):\n    never_bound = 1\n"
+    table = symtable.symtable(BARE, "anatomy.py", "exec")
+    assert set(references(table)) - bound(BARE) - KNOWN == set()
+    leaky = BARE + "\ndef f(): return never_bound\nif wanted('x'):\n    never_bound = 1\n"
     demo_gone = ast.unparse(ast.Module([n for n in ast.parse(leaky).body if not is_demo(n)], []))
     assert "never_bound" in set(references(symtable.symtable(demo_gone, "", "exec"))) - bound(demo_gone)
 
