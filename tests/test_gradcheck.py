@@ -421,6 +421,11 @@ def test_the_verdict_on_one_slope(gap, noise, relative, verdict):
     np.testing.assert_allclose(found, relative, rtol=1e-3)
 
 
+def test_a_slope_that_is_nan_beside_one_that_can_be_judged_is_wrong():
+    for found, nudged in ([np.nan, 1.0], [1.0, 1.0]), ([1.0, 1.0], [1.0, np.nan]):
+        assert judge(np.array(found), np.array(nudged), np.zeros(2), 1e-4)[2] == "WRONG"
+
+
 def test_on_the_line():
     """An error of tol passes, and a slope as large as its floor is not above it."""
     assert judge(np.array([2.0]), np.array([1.0]), np.array([0.0]), 0.5)[2] == "ok"
