@@ -214,10 +214,6 @@ class Looks:
             for dark in False, True:
                 self.begin((page, dark), self.page, page, dark)
         self.begin("search", self.search)
-        self.begin("phone", self.at, "anatomy/", 390, BUTTONS)
-        self.begin("answers", self.at, "anatomy/", 1280, ANSWERS)
-        self.begin("paper", self.paper)
-        self.begin("tracking", self.tracking)
         self.begin("plain", self.plain)
         self.begin("requests", lambda: self.window.requests())
 
@@ -239,17 +235,26 @@ class Looks:
         self.window = Browser().__enter__()
 
     def page(self, page, dark):
-        """What is seen at each width; and of the light page, which its reader
-        then switches to dark and searches, both pairs of colours."""
+        """What is seen at each width. In the dark story its address is read
+        after a scroll; in the light one the exercises are answered and the
+        buttons of a phone measured; and a light page is printed, and its
+        reader switches it to dark and searches."""
         window, seen = self.window, {}
         window.open(f"{self.home}/{page}", WIDTHS[0], dark)
+        if page == "anatomy/":
+            window.wait("return document.querySelector('.md-code__nav')")
+            if dark:
+                seen["tracking"] = self.tracking()
+            else:
+                seen["answers"] = window.js(ANSWERS)
         for width in WIDTHS:
             window.resize(width)
             window.rest()
             seen[width] = {
                 "scheme": window.js("return document.body.dataset.mdColorScheme"),
                 "width": window.js("return document.documentElement.scrollWidth"),
-                "out of reach": window.js(OUT_OF_REACH)}
+                "out of reach": window.js(OUT_OF_REACH),
+                "buttons": window.js(BUTTONS)}
         if self.axe:
             window.js(self.axe)
             window.js(THIN)
@@ -259,6 +264,8 @@ class Looks:
                 seen[width]["axe"] = window.call("/execute/async", script=AXE,
                                                  args=[dark])
         if not dark:
+            seen["paper"] = self.paper()
+            window.resize(WIDTHS[0])
             seen["light"] = window.js(COLOURS)
             for scheme in "default", "slate":       # from the system's to light, and then to dark
                 window.js("document.querySelector('label[for^=__palette]:not([hidden])').click()")
@@ -267,26 +274,18 @@ class Looks:
             window.search("gradient")
         return seen
 
-    def at(self, page, width, code):
-        """What a script finds on a page."""
-        self.window.open(f"{self.home}/{page}", width)
-        self.window.wait("return document.querySelector('.md-code__nav')")
-        return self.window.js(code)
-
     def paper(self):
-        """The same for pages that are printed."""
-        seen = {}
-        for page in "anatomy/", "paste/":
-            self.window.open(f"{self.home}/{page}", 720)
-            self.window.cdp("Emulation.setEmulatedMedia", media="print")
-            self.window.rest()
-            seen[page] = self.window.js(PAPER)
+        """What is printed of the page that is open."""
+        self.window.resize(720)
+        self.window.cdp("Emulation.setEmulatedMedia", media="print")
+        self.window.rest()
+        try:
+            return self.window.js(PAPER)
+        finally:
             self.window.cdp("Emulation.setEmulatedMedia", media="")
-        return seen
 
     def tracking(self):
         """The address of the page after its reader has scrolled to chapter 5."""
-        self.window.open(f"{self.home}/anatomy/", 1280)
         for y in "3000", "document.querySelector('h2[id^=\"5-\"]').getBoundingClientRect().top + scrollY":
             self.window.js(f"window.scrollTo(0, {y})")
             time.sleep(0.6)         # the theme waits until its reader has stopped
