@@ -1,4 +1,5 @@
 """Each breakage measures what it says, its catcher catches it, and it repairs itself."""
+import inspect
 import io
 import warnings
 from contextlib import nullcontext, redirect_stdout
@@ -176,6 +177,23 @@ def test_what_says_that_a_mistake_does_not_show_can_fail(monkeypatch):
         out += hidden("memory")
     assert len(out) == sum(map(len, HIDDEN.values()))
     assert [m.text for m in out if in_range(m)] == []
+
+
+@pytest.mark.parametrize("name, trains", [("correction", "five"), ("memory", "five"), ("zero_grad", "five"),
+                                          ("growth", "descend")])
+def test_runs_that_are_compared_differ_in_the_mistake_alone(name, trains, monkeypatch):
+    function, runs = getattr(A, trains), []
+
+    def noted(*args, **settings):
+        given = inspect.signature(function).bind(*args, **settings)
+        given.apply_defaults()
+        told = given.arguments | given.arguments.pop("settings", {})
+        runs.append({key: value for key, value in told.items() if key not in ("optimizer", "bias_correction")})
+        return function(*args, **settings)
+
+    monkeypatch.setattr(A, trains, noted)
+    A.BREAKAGES[name].measure()
+    assert len(runs) > 1 and all(run == runs[0] for run in runs)
 
 
 # What catches each mistake: the words that name it, and whether it accuses the program, broken or not.
