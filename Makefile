@@ -39,8 +39,9 @@ oldest: $(OLD)    ## tell it with the oldest numpy that there is for this Python
 	.cache/oldest/bin/python anatomy.py $(QUICK) > .cache/oldest/old.txt
 	cmp .cache/oldest/new.txt .cache/oldest/old.txt
 	.cache/oldest/bin/python -c 'import numpy; print("the same text with numpy", numpy.__version__)'
-mutate: $(ALL)    ## forget one statement at a time, and see whether a test notices
+mutate: $(ALL)    ## forget or change one thing at a time, and see whether a test notices (two hours; not on Windows)
 	$(PY) tests/mutate.py delete
+	$(PY) tests/mutate.py
 peers: $(PEERS)   ## hold every operation, and examine, against other engines
 	.cache/peers/bin/python -m pytest -q -p no:cacheprovider tests/peers.py
 clean:            ## remove what make and the tests made, but not docs/generated

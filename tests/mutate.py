@@ -235,7 +235,8 @@ def survivors(lives, deletions, limit):
             code = 1
             try:
                 signal.alarm(limit)
-                resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+                if sys.platform == "linux":         # elsewhere this limit is refused
+                    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
                 os.dup2(null, 1), os.dup2(null, 2)
                 code = 0 if lives(deletion) else 1
             finally:
