@@ -402,6 +402,8 @@ UNSEEN = {
                      "demo patched, patched_slope, ours, our_slope = loss_slopes(z)"),
                     "only the picture reads it"),
     "demo x = Tensor(1.0)": "an x from the demonstration before it does as well",
+    "broadcast_pairs continue": "nothing stands behind it in the loop",
+    "demo x.data = np.ones(3)": "the demonstration shows that it changes nothing",
     "demo a.grad = b.grad = None": "nothing has come to them before, unless a cell is run twice",
 }
 
