@@ -425,11 +425,11 @@ if wanted("nudge"):
 #
 # Python calls `__add__` for a + b and `__mul__` for a * b.
 # For 2 + a, where 2 knows nothing of Tensors, it calls `__radd__` of a.
-# When numpy's array stands on the left, `__array_ufunc__ = None` makes numpy
-# leave the sum to us; otherwise it would add the Tensor to each entry
-# separately, and make an array of many Tensors.
-# Functions such as `np.dot` would do the same; they ask `__array__` first,
-# which refuses.
+# An array on the left would add the Tensor to each of its entries separately,
+# and make an array of many Tensors.
+# With `__array_ufunc__ = None` numpy leaves the sum to us.
+# Functions such as `np.dot` would do the same as the array; they ask
+# `__array__` first, which refuses.
 # Two Tensors are equal only if they are the same object, so a Tensor can be
 # the key of a dictionary.
 # %%
