@@ -6044,13 +6044,13 @@ if wanted("frameworks"):
 # What is smaller grows too, but has not arrived after five rounds.
 # %%
 if wanted("frameworks"):
-    s = np.linspace(0.002, 1, 10000)
+    tried = np.linspace(0.002, 1, 10000)
     for turn in range(5):
-        s = one_round(s)
-    assert 0.68 < s.min() < s.max() < 1.21
+        tried = one_round(tried)
+    assert 0.68 < tried.min() < tried.max() < 1.21
     # And what is there stays there.
-    s = one_round(np.linspace(0.68, 1.21, 10000))
-    assert 0.68 < s.min() < s.max() < 1.21
+    there = one_round(np.linspace(0.68, 1.21, 10000))
+    assert 0.68 < there.min() < there.max() < 1.21
 # %% [markdown]
 # Muon is for the matrices inside of a network.
 # Embeddings, the last layer and biases stay with AdamW, says its README.

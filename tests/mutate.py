@@ -404,6 +404,8 @@ UNSEEN = {
     "demo x = Tensor(1.0)": "an x from the demonstration before it does as well",
     "broadcast_pairs continue": "nothing stands behind it in the loop",
     "demo x.data = np.ones(3)": "the demonstration shows that it changes nothing",
+    "decayed times_lr.grad = by_itself.grad = 0.0": "who has no slope sits out, and a slope of 0 takes no step",
+    "file print('\\nThe pictures and tables: add --out DIR to the command.')": "here each chapter is told with --out",
     "demo a.grad = b.grad = None": "nothing has come to them before, unless a cell is run twice",
 }
 

@@ -554,6 +554,7 @@ WRONG = {
                         elementwise(np.abs, lambda g, x, out: g * x / (out + 1e-5)),
                         elementwise(np.abs, lambda g, x, out: g * x / (out + 1e-6))],
                 VALUE: [lambda x: x.relu(), lambda x: x * x, lambda x: x * (x * 100).tanh()],
+                "the shape is (2,), not (2, 1)": [lambda x: absolute(x.reshape(-1) if x.data.ndim else x)],
                 "On 0.0, at a kink, it is nan": [lambda x: (x * x) ** 0.5],
                 "On [-2.0, 0.0, 1e-09], at a kink": [
                     elementwise(np.abs, lambda g, x, out: g * x / (out + 1e-8)),
@@ -653,6 +654,24 @@ def test_a_wrong_step_is_told_with_digits_that_differ(name, answer, capsys):
     start, found, slopes, wanted = [np.array(ast.literal_eval(words[-1])) for words in told]
     assert found.shape == wanted.shape == start.shape == slopes.shape or answer is OneMemory
     assert not np.array_equal(found, wanted) and not np.array_equal(start, wanted)
+
+
+def test_an_exercise_is_a_function_that_can_be_called_by_its_name():
+    for name, exercise in [*NUMBERS.items(), *PROGRAMS.items()]:
+        assert getattr(anatomy, name.replace(".", "_")) is exercise.function
+
+
+def test_the_fault_of_transpose_is_the_order_itself():
+    """Right for an order that is its own inverse, or for none; for another the slopes come back in the wrong order."""
+    fault = OUR_FAULT.function
+    x, seed = np.arange(24.0).reshape(2, 3, 4), np.arange(24.0)
+    for order in (), (0, 2, 1), (1, 2, 0):
+        a = Tensor(x)
+        y = fault(Tensor.transpose, a, *order)
+        assert np.array_equal(y.data, x.transpose(*order))
+        g = seed.reshape(y.data.shape)
+        [(_, _, rule)] = y.edges
+        assert np.array_equal(rule(g), g.transpose(order if order else (2, 1, 0)))
 
 
 def test_shapes_are_told_one_a_line(capsys):

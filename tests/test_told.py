@@ -971,10 +971,10 @@ ASSERTED = [
     ("has blocks of {} by now", '"m and v, 8 bits, blocks of 256": 1 + 1 + 8 / {},'),
     ("never exceeds {}, so no step", "assert excess(2000, beta2=0.95).max() < {}"),
     ("by a factor of 100, and now by less than {}.", "assert ends.max() < {} * ends.min()"),
-    ("what lies between {} and {} ends between 0.68 and 1.21.", "s = np.linspace({}, {}, 10000) for"),
-    ("ends between {} and {}. What is smaller", "assert {} < s.min() < s.max() < {}"),
+    ("what lies between {} and {} ends between 0.68 and 1.21.", "tried = np.linspace({}, {}, 10000) for"),
+    ("ends between {} and {}. What is smaller", "assert {} < tried.min() < tried.max() < {}"),
     ("stays between {} and {}. The result", "assert {} < ends.min() < ends.max() < {}"),
-    ("an s between {} and {} stays", "s = one_round(np.linspace({}, {}, 10000))"),
+    ("an s between {} and {} stays", "there = one_round(np.linspace({}, {}, 10000))"),
     # exercises
     ("and everything else within {} percent.", "tolerance = {} if right", 0.01),
 ]
