@@ -44,7 +44,8 @@ def read(template, text=TEXT):
 def number(written):
     """What it says, and half of a unit in its last place."""
     if written.lower() in WORDS:
-        return float(WORDS[written.lower()]), 0.5
+        said = float(WORDS[written.lower()])
+        return said, 0.5 if said.is_integer() else said / 2
     if "/" in written:
         return float(Fraction(written)), 1e-9
     digits = Decimal(written.rstrip("%"))

@@ -59,7 +59,7 @@ def slopes(program):
     return A.ask(f, params)[0]
 
 
-def test_eleven_breakages_with_five_fields_each():
+def test_eleven_breakages_with_four_texts_each():
     assert list(A.BREAKAGES) == NAMES
     for told in A.BREAKAGES.values():
         assert told.question.endswith("?")
@@ -92,7 +92,7 @@ def test_an_unknown_breakage_is_refused_with_the_names():
     assert all(name in str(refusal.value) for name in ("nope", *NAMES))
 
 
-@pytest.mark.parametrize("number", [1.001, -0.001, np.nan])
+@pytest.mark.parametrize("number", [1.001, -0.001, np.nan, 0.0, 1.0])
 def test_a_measurement_out_of_its_range_is_reported(monkeypatch, number):
     class Wrong:
         question = reason = caught = repair = "?"
@@ -101,7 +101,7 @@ def test_a_measurement_out_of_its_range_is_reported(monkeypatch, number):
             return [A.Measurement("{found}", number, 0, 1)]
 
     monkeypatch.setitem(A.BREAKAGES, "wrong", Wrong())
-    with pytest.raises(AssertionError):
+    with nullcontext() if 0 <= number <= 1 else pytest.raises(AssertionError):
         A.break_it("wrong")
 
 
@@ -278,12 +278,6 @@ def test_the_catcher_that_is_named_accuses_the_mistake_and_not_the_repaired_prog
         assert accuses(True) and not accuses(False)
 
 
-def test_no_check_of_a_single_gradient_sees_that_nobody_clears_them():
-    with A.planted("grads_never_cleared"):
-        for check in "shapes", "adjoint", "network", "ones", "cover":
-            assert A.verdict(A.CHECKS[check]) == "passes"
-
-
 # Words that stand in one breakage alone, of its question, reason and repair.
 OWN_WORDS = {
     "rate": ("a rate of 1 in place of 0.1", "a unit dies when a step makes its sum", "a search for the rate"),
@@ -342,9 +336,7 @@ def test_a_first_step_is_no_longer_than_lr_sqrt_257_when_corrected():
 def test_what_the_reasons_say_of_long_steps():
     assert A.excess(50)[-1] == pytest.approx(4.5, abs=0.01)
     assert not 5.0499 <= A.excess(400)[-1] <= 5.0501
-    assert 0.9999 ** 6932 < 0.5 < 0.9999 ** 6931
-    start = A.weights()[0]
-    assert np.mean(abs(np.concatenate(A.weights(), axis=None)) < 1) > 0.5 and start.shape == (2, 64)
+    assert np.mean(abs(np.concatenate(A.weights(), axis=None)) < 1) > 0.5
 
 
 def test_dead_counts_units_that_are_0_on_every_point():
@@ -383,11 +375,10 @@ def test_the_twin_has_the_network_s_points_and_weights():
     assert twin(*same).data == pytest.approx(f(*params).data, rel=1e-6)
 
 
-def test_growth_is_seen_by_shapes_and_refused_by_a_step_and_by_numpy():
+def test_growth_is_refused_by_a_step_and_by_numpy():
     model = A.MLP(*A.weights())
     X, y = A.spiral()
     with A.planted("copies_not_summed"):
-        assert A.verdict(A.CHECKS["shapes"]) == "caught"
         A.bce_with_logits(model(X), y).backward()
     before = [p.data for p in model.params]
     with pytest.raises(ValueError, match="shape"):
@@ -403,16 +394,6 @@ def test_growth_is_seen_by_shapes_and_refused_by_a_step_and_by_numpy():
 def test_growth_counts():
     assert found("growth", "numbers in the network") == 257 + 299 * (64 + 1)
     assert found("growth", "points right") == 1
-
-
-def test_two_steps_at_rate_0_find_the_same_gradient():
-    assert A.second_over_first() == 1
-    assert found("zero_grad", "two steps") == 2
-
-
-def test_two_breakages_made_a_score_better():
-    assert found("zero_grad", "SGD") > 0.05
-    assert found("growth", "more than without") > 0.1
 
 
 def test_an_array_that_is_locked_cannot_be_edited():
@@ -434,7 +415,7 @@ def test_labels_in_a_row_ask_for_the_mean_label():
     z, y = np.array([[0.5], [-1.0], [2.0]]), np.array([[1.0], [0.0], [0.0]])
     with A.planted("labels_in_a_row"):
         crossed = A.slopes_along(z, y)
-    np.testing.assert_allclose(crossed, A.slopes_along(z, np.full((3, 1), 1 / 3)), rtol=1e-9)
+    np.testing.assert_allclose(crossed, (1 / (1 + np.exp(-z)) - 1 / 3) / 3, rtol=1e-6)
 
 
 def test_a_wrong_slope_stays_wrong_with_a_second_h():

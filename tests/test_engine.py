@@ -60,22 +60,20 @@ def test_not_real_numbers(use, data):
     lambda x: np.where([True, False], x, 0.0), lambda x: np.array([x, x]), lambda x: Tensor([x, x])])
 def test_numpy_makes_no_array_of_tensors(use):
     """A function of numpy would lose the edges, and compute with the Tensor entry by entry."""
-    with pytest.raises(TypeError, match="numpy cannot take a Tensor"):
-        use(Tensor([1.0, 2.0]))
+    for t in Tensor([1.0, 2.0]), Tensor(1.0):
+        with pytest.raises(TypeError, match="numpy cannot take a Tensor"):
+            use(t)
 
 
 @pytest.mark.parametrize("use", [Tensor, lambda x: Tensor(1.0) * x])
-@pytest.mark.parametrize("data", [[1, [2]], [[1, 2], [3]], 10 ** 400, [10 ** 400]])
-def test_ragged_or_beyond_float64(use, data):
-    """A ragged list has no shape, 10^400 no float64: Python's float says so itself."""
-    with pytest.raises((ValueError, TypeError) if isinstance(data, list) else OverflowError, match="."):
+@pytest.mark.parametrize("data, error, words", [
+    ([1, [2]], ValueError, "inhomogeneous"), ([[1, 2], [3]], ValueError, "inhomogeneous"),
+    (10 ** 400, OverflowError, "too large"), ([10 ** 400], TypeError, "real numbers are wanted")],
+    ids=["ragged", "ragged rows", "large", "large in a list"])
+def test_ragged_or_beyond_float64(use, data, error, words):
+    """A ragged list has no shape, 10^400 no float64: Python's float says so itself, but of a list."""
+    with pytest.raises(error, match=words):
         use(data)
-
-
-def test_tensors_in_a_list_are_refused():
-    """A list of Tensors would lose their memory without a word."""
-    with pytest.raises(TypeError):
-        Tensor([Tensor(1.0), Tensor(2.0)])
 
 
 def test_hash_by_identity():
@@ -120,8 +118,9 @@ def test_constants_on_either_side(name, c):
     """Numbers, arrays, lists and numpy scalars, left and right, uncounted."""
     op, x = OPERATORS[name], np.array([1.5, 0.5])
     if name == "@" and np.ndim(c) == 0:
-        with pytest.raises(ValueError):
-            Tensor(x) @ c
+        for product in (lambda t: t @ c), (lambda t: c @ t):
+            with pytest.raises(ValueError):
+                product(Tensor(x))
         return
     array = np.asarray(c, dtype=float)
     agrees(lambda t: op(t, c), lambda t: op(t, array), x)
@@ -203,7 +202,7 @@ def test_random_graphs(seed):
     agrees(program, program, numbers(2, seed=seed), numbers(2, seed=seed + 50), rtol=1e-9)
 
 
-def test_fifty_doublings_take_fifty_steps():
+def test_sixty_doublings_take_sixty_steps():
     """A shared node is settled once, not once for each path."""
     x = y = Tensor(1.0)
     for _ in range(60):
@@ -230,11 +229,12 @@ def test_deep_chains():
     y.backward()
     assert x.grad == 50 * sys.getrecursionlimit()
     del y
+    y = sum([x] * sys.getrecursionlimit())
     with pytest.raises(RecursionError):
-        post_order(sum([x] * sys.getrecursionlimit()), {})
+        post_order(y, [])
 
 
-def test_ten_thousand_uses():
+def test_eight_thousand_uses():
     """One x, many uses, in a balanced tree."""
     x = Tensor(1.0)
     layer = [x * k for k in range(2 ** 13)]
@@ -259,7 +259,7 @@ def test_a_grad_is_an_array_of_its_own(shape, f):
     assert type(g) is np.ndarray and g.dtype == np.float64 and g.shape == shape
     assert g.flags.writeable and g.flags.owndata and 0 not in g.strides[:g.size]
     g[...] = 7
-    assert (x.grad == 7).all()
+    assert (x.data == 1).all()
 
 
 def test_grads_are_not_shared():

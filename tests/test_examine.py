@@ -155,8 +155,10 @@ def test_numbers_right():
     report = A.examine(of(Value))
     assert report and set(verdicts(report)) == {"ok", "not there"} and A.in_common(report.rows) == []
     assert {word for word, situation in said(report, "ok")} == NUMBERS_HERE
-    # Every situation with two Values or a constant, but a power of a Value, or of a constant.
-    assert said(report, "not there") & {("u + v", "array on the left"), ("u / v", "2.0 on the left")} == set()
+    # Every situation with two Values or a constant, but a Value as an exponent.
+    missing = {(word, situation) for word, situation in said(report, "not there") if word in NUMBERS_HERE}
+    assert missing == {("u ** v", situation) for situation in (
+        "numbers", "twice", "other uses", "2.0 on the left", "array on the left")}
 
 
 def test_numbers_overwritten():
@@ -452,8 +454,7 @@ def test_arrays_of_few_digits():
             return self.made(out, (self, lambda g: g * (1 - out)))
 
     report = A.examine(Single)
-    assert report and set(verdicts(report)) <= {"ok", "not there", "not judged"}
-    assert verdicts(report)["not judged"] <= 3
+    assert report and set(verdicts(report)) == {"ok", "not there"}
     report = A.examine(Tanh)
     assert not report and {word for word, situation in said(report, "WRONG")} == {"tanh"}
 
@@ -537,15 +538,22 @@ class NoVectors(Array):
         return self.made(self.data @ array(b), (self, lambda g: g @ array(b).T), (b, lambda g: self.data.T @ g))
 
 
-SLIPS = {SumsNotSpread: {"sum, axis", "mean, axis"}, ConstantsNotSummed: "copies", EdgesCountedOnce: None,
-         ReluOfAll: {"relu"}, NoVectors: None}
+# The engine: where it is WRONG, where it raises, and what its failures have in common.
+SPREAD = "sum, axis", "mean, axis"
+SLIPS = {SumsNotSpread: ({(word, place) for word in SPREAD for place in ("by itself", "around 0", "other uses")},
+                         {(word, "not square") for word in SPREAD}, {*SPREAD}),
+         ConstantsNotSummed: ({("u * v", "a vector, array"), ("u / v", "a vector, array")}, set(), "copies"),
+         EdgesCountedOnce: ({(word, "other uses") for word in ("u + v", "u * v", "u ** v", "u @ v")}, set(), None),
+         ReluOfAll: ({("relu", "around 0"), ("relu", "other uses")}, set(), {"relu"}),
+         NoVectors: (set(), {("u @ v", "square @ vector")}, None)}
 
 
 @pytest.mark.parametrize("engine", SLIPS)
 def test_arrays_with_a_slip_that_shows_in_one_situation(engine):
     report = A.examine(engine)
-    assert said(report, "WRONG", "raises") and not report or engine is NoVectors
-    assert SLIPS[engine] in (None, kind(report) if A.in_common(report.rows) else None)
+    wrong, raises, like = SLIPS[engine]
+    assert (said(report, "WRONG"), said(report, "raises")) == (wrong, raises) and bool(report) == (not wrong)
+    assert (kind(report) if A.in_common(report.rows) else None) == like
 
 
 def test_a_high_limit_of_recursion_makes_no_chain_that_never_ends():
@@ -581,7 +589,7 @@ def no_tensor(array):
 def test_what_is_no_engine_is_no_success(make):
     report = A.examine(make)
     assert not report and not set(verdicts(report)) & {"ok", "WRONG"}
-    assert str(report)
+    assert str(report).startswith("asked without a seed, about single numbers\n") and " ok" not in str(report)
 
 
 def test_a_report_is_printed_with_a_line_for_each_error_and_the_counts():

@@ -32,7 +32,6 @@ def test_bytes_grow_with_the_batch():
     # three results of 64 numbers a point, two of one, and the loss
     for size in (1, 32, 300):
         assert cost_of_step(size)[2] == 8 * (size * (3 * 64 + 2) + 1)
-    assert cost_of_step(32)[2] == 49672
 
 
 class Counting(float):
@@ -85,12 +84,6 @@ def test_memory():
     assert gigabytes(7_000_000_000, 8) == (56.0, pytest.approx(56e9 / 1024 ** 3))
     assert gigabytes(2048, 2 + 8 / 2048)[0] * 1e9 == pytest.approx(2 * 2048 + 2 * 4)
     assert f"{gigabytes(6.74e9, 8)[0]:.1f}" == "53.9"
-
-
-def test_the_7b_of_llama():
-    """Its shapes: 32 layers of width 4096 and 11008, 32000 words, in and out."""
-    layer = 4 * 4096 ** 2 + 3 * 4096 * 11008 + 2 * 4096
-    assert round(2 * 32000 * 4096 + 32 * layer + 4096, -7) == 6_740_000_000
 
 
 def test_a_byte_keeps_the_largest_and_errs_by_half_a_unit():
@@ -171,7 +164,6 @@ def test_adam_keeps_two_numbers_for_each_parameter():
 
 
 def test_with_the_beta2_of_language_models_the_first_step_is_short():
-    assert f"{excess(1, beta2=0.95)[0]:.3f}" == "0.447"
     assert excess(1, beta2=0.95)[0] == pytest.approx(0.1 / np.sqrt(0.05))
     assert 1 < excess(500, beta2=0.95).max() < 1.1
 

@@ -84,7 +84,7 @@ def out(monkeypatch, tmp_path):
     return anatomy.OUT
 
 
-def test_a_table_is_set_in_columns(capsys, out):
+def test_a_table_is_set_in_columns(capsys):
     """The first to the left, the others to the right, two blanks between, none at the end of a line."""
     anatomy.table("awkward", AWKWARD)
     assert capsys.readouterr().out == PRINTED

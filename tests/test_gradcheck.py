@@ -22,14 +22,13 @@ W = (0.5, -1.5, 2.0)
 # The published check
 
 def test_the_published_check():
-    """Loss 0.952288 and errors up to 7.6e-9, by another engine."""
+    """Loss 0.952288 and errors up to 7.6e-9 by another engine; three times of that is left to rounding."""
     loss, params = small_network()
     assert f"{loss(*params).data:.6f}" == "0.952288"
     report = gradcheck(loss, params)
     assert report.ok and [row.shape for row in report.rows] == [(3, 5), (5,), (5, 2), (2,)]
     worst = [row.relative for row in report.rows]
-    np.testing.assert_array_less(worst, [1e-6, 1e-7, 1e-6, 1e-7])
-    assert min(worst) > 1e-12
+    assert 1e-12 < min(worst) and max(worst) < 3 * 7.6e-9
 
 
 def test_the_small_network_in_numpy():
@@ -99,6 +98,11 @@ WRONG = {
     "behind a large constant": (lambda w: (w * cut(w)).sum() + 1e12, [W])}
 
 
+NOT_JUDGED = "no slope that can be judged"
+OTHERWISE = {"forgotten": "not reached by backward", "nan": NOT_JUDGED, "infinite": NOT_JUDGED,
+             "behind a large constant": NOT_JUDGED}
+
+
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_wrong_slopes_are_convicted(name):
@@ -106,6 +110,7 @@ def test_wrong_slopes_are_convicted(name):
     f, params = WRONG[name]
     report = gradcheck(f, [leaf(*p) for p in params])
     assert report.ok is False and not report, report
+    assert [row.verdict for row in report.rows if row.verdict != "ok"] == [OTHERWISE.get(name, "WRONG")]
 
 
 @pytest.mark.parametrize("f, params", [
@@ -134,7 +139,7 @@ def test_convicted_for_the_right_amount():
     assert abs(row.absolute - 2.0) < 1e-6 and abs(row.relative - 0.5) < 1e-6
 
 
-def test_every_lying_rule():
+def test_five_lies_about_tanh():
     """Each of these is caught on its own."""
     for name, lie in {"1 - y": lambda g, x, y: g * (1 - y), "y": lambda g, x, y: g * y,
                       "1 + y^2": lambda g, x, y: g * (1 + y * y), "g": lambda g, x, y: g,
@@ -359,9 +364,16 @@ def test_leaves_that_are_not_asked_about():
 
 # Bad input
 
-@pytest.mark.parametrize("params", [None, 3, [3.0], [np.ones(2)], [None], ["w"], leaf(*W)[0], "w"])
-def test_params_that_are_no_tensors(params):
-    """A TypeError."""
+@pytest.mark.parametrize("params", [[3.0], [np.ones(2)], [None], ["w"], [leaf(*W)[0]]])
+def test_params_that_are_no_leaves(params):
+    """Numbers, arrays, names, and what an operation has made."""
+    with pytest.raises(TypeError, match="^parameters are leaf Tensors, in a list$"):
+        gradcheck(lambda *w: w[0], params)
+
+
+@pytest.mark.parametrize("params", [None, 3, Tensor(2.0)])
+def test_params_that_are_no_list(params):
+    """Python's own refusal."""
     with pytest.raises(TypeError):
         gradcheck(lambda *w: w[0], params)
 

@@ -2,7 +2,6 @@
 import numpy as np
 import pytest
 
-import anatomy
 from anatomy import bent, bent_slope, nudge_errors, numerical_grad
 
 H = 10.0 ** -np.arange(1, 17)
@@ -175,12 +174,5 @@ def test_a_square_has_no_bending_error():
     """Why the demo does not use x^2: its central error does not grow with h."""
     for h in 0.5, 0.25, 1.0:
         assert numerical_grad(lambda x: x * x, 3.0, h) == 6.0
-    assert "nudge" in anatomy.CHAPTERS
 
 
-def test_a_table_stands_in_columns(capsys):
-    """The first to the left, and the others to the right, as wide as their widest cell."""
-    anatomy.table("nothing", [["a name", "n", "more"], ["a", 1, 2.5], ["b, c, d, e", 1000, 0]])
-    assert capsys.readouterr().out == ("a name         n  more\n"
-                                       "a              1   2.5\n"
-                                       "b, c, d, e  1000     0\n")

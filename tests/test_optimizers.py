@@ -357,7 +357,7 @@ def test_shapes_and_types_stay(name):
     feed(rule, [np.ones(p.shape) for p in params])
     for p, shape in zip(params, [(), (2,), (2, 2)]):
         assert isinstance(p.data, (np.ndarray, np.float64)) and p.data.dtype == float and p.data.shape == shape
-        assert (p.data != np.round(p.data)).all() or name in ("RMSProp",)
+        assert (p.data != np.round(p.data)).all()
 
 
 def test_the_callers_array_is_left_alone():

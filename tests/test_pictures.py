@@ -1007,7 +1007,7 @@ def test_the_rings_and_bands_of_the_committed_race_are_those_of_its_tables():
         assert abs(middle - median) < 0.6 and low <= worst + 0.1 < low + 5.1 and high - 5.1 < top - 0.1 <= high
 
 
-def test_said_of_the_trial(shown):
+def test_said_of_the_trial():
     text, rows = said("draw_trial"), committed("trial")
     head = (ROOT / "docs/generated/trial.md").read_text("utf-8").splitlines()[0].strip("| ").split(" | ")
     faults, *slipped = np.sum([list(map(int, row[1:])) for row in rows], axis=0).tolist()

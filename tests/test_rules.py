@@ -1,6 +1,5 @@
 """Chapter 4: the vocabulary, and a loss that survives."""
 from itertools import permutations, product
-from math import prod
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ def test_elementwise_with_the_input_used_before_and_after(name):
 
 @pytest.mark.parametrize("name, x, y, slope", [
     ("sigmoid", [-1000, 0, 1000], [0, .5, 1], [0, .25, 0]),
-    ("sigmoid", [-700, 40], [np.exp(-700), 1], [np.exp(-700), np.exp(-40)]),
+    ("sigmoid", [-700, 40], [np.exp(-700), 1], [np.exp(-700), 0]),       # at 40, 1 - out is 0
     ("tanh", [-1000, 0, 1000], [-1, 0, 1], [0, 1, 0]),
     ("relu", [-np.inf, -1, -0.0, 0, 1e-300, np.inf], [0, 0, 0, 0, 1e-300, np.inf],
      [0, 0, 0, 0, 1, 1]),
@@ -48,8 +47,8 @@ def test_elementwise_with_the_input_used_before_and_after(name):
 def test_far_out(name, x, y, slope):
     """No warning, no clamp, no hidden epsilon, and 0 as relu's slope at 0."""
     value, (g,) = slopes(lambda t: getattr(t, name)(), x, seed=np.ones(len(x)))
-    same(value, y, rtol=1e-13, atol=0 if name == "log" else 1e-300)
-    same(g, slope, rtol=1e-12, atol=1e-15)
+    same(value, y, rtol=1e-13, atol=0)
+    same(g, slope, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid", "relu"])
@@ -103,7 +102,7 @@ def test_the_two_classes_are_mirror_images(z):
 def test_powers(base, exponent, value, along_base, along_exponent):
     """Both slopes, exponent 0 and base 0 included, without a warning."""
     y, (a, b) = slopes(lambda a, b: a ** b, base, exponent)
-    same([*map(np.float64, (y, a, b))][0], value)
+    same(y, value)
     same(a, along_base)
     same(b, along_exponent)
     same(slopes(lambda a: a ** exponent, base)[1][0], along_base)
@@ -234,8 +233,8 @@ def test_axes_that_are_not_there(axis, error):
             t.mean(axis)
 
 
-@pytest.mark.parametrize("axes", [*permutations(range(3)), *product((0, -3), (1, -2), (2, -1)),
-                                  (-1, 0, 1)], ids=str)
+@pytest.mark.parametrize("axes", sorted({*permutations(range(3)), *product((0, -3), (1, -2), (2, -1)),
+                                         (-1, 0, 1)}), ids=str)
 def test_transposes(axes):
     """Every order of three axes, in numpy's spellings."""
     x = numbers(2, 3, 4)
@@ -346,8 +345,8 @@ def test_the_loss_and_its_slopes(shape):
 def test_the_loss_is_stable(z, y, loss, slope):
     """Any logit, no warning, no ceiling."""
     value, (g,) = slopes(lambda t: bce_with_logits(t, np.full(1, y)), np.full(1, z))
-    same(value, loss)
-    same(g, [slope])
+    same(value, loss, atol=0)
+    same(g, [slope], atol=0)
 
 
 def test_infinite_logits():
@@ -456,4 +455,4 @@ def test_two_judges_agree():
     x = numbers(3)
     np.testing.assert_allclose(central(lambda x: np.sum(np.tanh(x) ** 3), x),
                                complex_step(lambda x: np.sum(np.tanh(x) ** 3), x), rtol=1e-8)
-    assert prod(x.shape) == 3
+

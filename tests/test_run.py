@@ -102,7 +102,7 @@ def test_each_chapter_alone(name, stories, tmp_path):
 def test_two_names_in_the_order_of_the_story(pair):
     """Asked backwards, told forwards; a name twice is told once, and each begins once."""
     assert re.findall(r"(?m)^--- (\w+) ---$", pair) == ["nudge", "engine"]
-    assert all(sections(pair).values())
+    assert sections(pair) == {name: WANTED[name] for name in ("nudge", "engine")}
 
 
 def test_names_on_both_sides_of_an_option(pair, tmp_path):
@@ -119,7 +119,7 @@ def test_a_run_says_once_how_to_get_the_pictures(pair, stories):
 # The whole story
 
 def test_all(stories):
-    """Every chapter, in order, within 79 columns, without a path or a time."""
+    """Every chapter, in order, within 80 columns, without a path or a time."""
     assert list(WANTED) == NAMES
     text = fine(stories["plain"])
     assert list(sections(text)) == [name for name in NAMES if name != "race"]
@@ -152,9 +152,6 @@ def test_only_out_is_written(stories):
         if name.endswith(".svg"):
             assert re.search("<title>.{40,}</title>", text) and text.rstrip().endswith("</svg>")
             assert "<dc:date>" not in text and "http://www.w3.org/2000/svg" in text
-        else:
-            rows = text.splitlines()
-            assert len({row.count("|") for row in rows}) == 1 and set(rows[1]) <= set("| -:")
 
 
 def test_every_picture_and_table_is_kept(stories):
@@ -337,7 +334,7 @@ def test_the_same_text_without_the_newest_instructions():
     disabled = newest_instructions()
     asked = "import numpy as np, sys; sys.path.insert(0, sys.argv[1]); import test_run; print(test_run.newest_instructions())"
     tests = str(ROOT / "tests")
-    assert python("-c", asked, tests, NPY_DISABLE_CPU_FEATURES=disabled).stdout.strip() == ""
+    assert fine(python("-c", asked, tests, NPY_DISABLE_CPU_FEATURES=disabled)) == "\n"
     told = sections(fine(story(*QUICK, NPY_DISABLE_CPU_FEATURES=disabled)))
     assert told == {name: WANTED[name] for name in QUICK}
 

@@ -40,14 +40,14 @@ def test_the_transpose_of_copying():
 
 
 def test_the_adjoint_identity():
-    """<g, B v> = <B' g, v> on all pairs, and three wrong ways break it."""
+    """<g, B v> = <B' g, v> on all pairs, and two wrong ways break it wherever anything is copied."""
     gaps = adjoint_gaps()
     assert gaps.shape == (940,) and gaps.max() < 1e-14
-    stretched = np.array([shape != copied for shape, copied in PAIRS])
+    copies = np.array([np.prod(shape) < np.prod(copied) for shape, copied in PAIRS])
     for wrong in (lambda g, s: unbroadcast(g, s) / (g.size / max(1, np.prod(s))),
                   lambda g, s: g.ravel()[:int(np.prod(s))].reshape(s)):
         gaps = adjoint_gaps(wrong)
-        assert gaps[~stretched].max() < 1e-14 < 1e-6 < gaps[stretched].mean()
+        assert gaps[~copies].max() < 1e-14 and gaps[copies].min() > 1e-6
 
 
 @pytest.mark.parametrize("shape, copied, wanted", [
