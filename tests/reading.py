@@ -33,12 +33,22 @@ def holes(template):
     return re.compile(r"(?<![\w.])" * template.startswith("{}") + NUMBER.join(parts))
 
 
-def read(template, text=TEXT):
-    """The numbers in the holes of this fragment, as they are written; the same wherever it stands."""
-    found = {match.groups() for match in holes(template).finditer(text)}
+def everywhere(pattern, template, text):
+    """What the holes hold; the same wherever the fragment stands. It is looked for around its longest part."""
+    anchor = max(template.split("{}"), key=len)
+    reach = len(template) + 80 * template.count("{}")
+    found = set()
+    for place in re.finditer(re.escape(anchor), text):
+        around = text[max(0, place.start() - reach):place.end() + reach]
+        found |= {match.groups() for match in pattern.finditer(around)}
     assert found, f"nowhere: {template}"
     assert len(found) == 1, f"told in several ways: {template}: {found}"
     return found.pop()
+
+
+def read(template, text=TEXT):
+    """The numbers in the holes of this fragment, as they are written."""
+    return everywhere(holes(template), template, text)
 
 
 def number(written):
@@ -62,13 +72,11 @@ def agree(told, found, near=None):
 
 
 def told(template, text=TEXT):
-    """What stands in the holes of this fragment, words or a formula; the same wherever it stands."""
+    """What stands in the holes of this fragment, words or a formula."""
     parts = [re.escape(part) for part in template.split("{}")]
-    pattern = r"(?<![\w.])" * (not template.startswith("{}")) + r"(\S(?:.{0,70}?\S)??)".join(parts)
-    found = {match.groups() for match in re.finditer(pattern + r"(?!\w)" * template.endswith("{}"), text)}
-    assert found, f"nowhere: {template}"
-    assert len(found) == 1, f"told in several ways: {template}: {found}"
-    return found.pop()
+    start, end = not template.startswith("{}"), template.endswith("{}")
+    words = r"(?<![\w.])" * start + r"(\S(?:.{0,70}?\S)??)".join(parts) + r"(?!\w)" * end
+    return everywhere(re.compile(words), template, text)
 
 
 NAMES = {name: getattr(np, name) for name in "exp log sqrt tanh sin cos abs sign minimum maximum".split()}
