@@ -79,6 +79,11 @@ def test_break_it_tells_in_order_and_leaves_no_trace(name):
     assert before == after
 
 
+def test_a_breakage_is_an_object_of_the_class_below_its_name():
+    for told in A.BREAKAGES.values():
+        assert getattr(A, type(told).__name__) is type(told)
+
+
 def test_break_it_is_the_same_twice(capsys):
     A.break_it("growth")
     first = capsys.readouterr().out
