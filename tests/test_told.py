@@ -525,10 +525,11 @@ def least_and_most():
 
 
 def made_better():
-    """How many of the three breakages that count points more than without them do so."""
-    rate, honest = (A.five(A.SGD, lr)[1] for lr in (1.0, 0.1))
-    gains = [m.found for name in ("growth", "zero_grad") for m in A.BREAKAGES[name].measure() if "more than" in m.text]
-    return sum(gain > 0 for gain in [rate - honest, *gains])
+    """How many breakages score higher than the repaired program, as the story prints it."""
+    at_1, honest, growth, zero_grad = [int(read(line, GOLDEN)[0]) for line in (
+        "SGD: at least {}% of the points right", "SGD at 0.1: {}%,", "more than without the fault: at least {}%",
+        "SGD: at least {}% of the points more than with clearing")]
+    return sum(gain > 0 for gain in (at_1 - honest, growth, zero_grad))
 
 
 def step_of_two_parts():

@@ -1,4 +1,4 @@
-"""What the prose claims in words and formulas: read out of its sentence, and held against the machine."""
+"""How words, numbers and formulas are read out of a sentence."""
 import numpy as np
 import pytest
 
