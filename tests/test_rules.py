@@ -47,8 +47,9 @@ def test_elementwise_with_the_input_used_before_and_after(name):
 def test_far_out(name, x, y, slope):
     """No warning, no clamp, no hidden epsilon, and 0 as relu's slope at 0."""
     value, (g,) = slopes(lambda t: getattr(t, name)(), x, seed=np.ones(len(x)))
-    same(value, y, rtol=1e-13, atol=0)
-    same(g, slope, rtol=1e-12, atol=0)
+    # A last digit of 700 is 1e-13, and e^700 has an error of as much; a tanh of -1 may be one by a last digit.
+    same(value, y, rtol=1e-12, atol=0)
+    same(g, slope, rtol=1e-12, atol=1e-15 if name == "tanh" else 0)
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid", "relu"])
