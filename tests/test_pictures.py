@@ -215,7 +215,10 @@ def test_the_graph_forward_and_back():
         elif said and ink(text) == BLUE:
             values[said] = spot
         elif said and ink(text) == ORANGE:
-            sums[nearest(spot, at)] = said
+            name = nearest(spot, at)
+            sums[name] = said
+            if name != "L":             # away from the arrows: above the upper nodes, below the lower ones
+                assert spot[0] == at[name][0] and (spot[1] > at[name][1]) == (at[name][1] > at["L"][1])
         elif said:
             [way] = [way for way in ("ac", "bc", "ad", "bd", "cL", "dL") if lies_between(spot, *map(at.get, way))]
             slopes[way] = said
