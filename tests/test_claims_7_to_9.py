@@ -9,8 +9,11 @@ import pytest
 import anatomy as A
 from anatomy import Tensor
 from conftest import PARTS, ROOT, SOURCE
-from reading import agree, flat, told, value
+from reading import GOLDEN, GOLDEN_LINES, WORDS, agree, flat, told, value
 
+AXES = {7: "rates", 10: "seeds", 2000: "steps"}
+REPORT = {"asked": "asked {", "WRONG, raises or is not judged": '("WRONG", "raises", "not judged")', "often": "{n}",
+          "not there": "absent = ", "in common": "in_common("}
 CHAPTERS = [flat(part) for part in PARTS]
 OWN = " ".join(CHAPTERS[6:9])
 ROWS = np.array([[1.0, 2, 3], [4, 5, 6]])
@@ -117,6 +120,49 @@ def total_of(formula, start):
         assert close(total.add(x), u)
 
 
+def rays(n):
+    """On a circle around the middle the logit changes its sign so often."""
+    t = np.linspace(0, 2 * np.pi, 2000)
+    z = A.MLP(*A.weights())(np.stack([np.cos(t), np.sin(t)], axis=1)).data
+    return WORDS[n] == np.count_nonzero(np.diff(z > 0, axis=0))
+
+
+def walked(name, steps):
+    """How far a slope of 1, and slopes of 0 after it, move a coordinate."""
+    descent = A.OPTIMIZERS[name]([Tensor(0.0)], lr=1.0)
+    return sum(descent.direction(float(step == 0), *descent.memories[0]) for step in range(steps))
+
+
+@lru_cache
+def stacked():
+    """W1 and the points of the race, as `fit` gets them."""
+    seen = []
+    with A.replaced(None, "fit", lambda ours, *given: seen.extend(given) or ([], {})):
+        A.train_many(A.SGD, range(10), A.RATES.reshape(7, 1, 1, 1))
+    return seen[0].params[0].data, seen[2]
+
+
+def in_front(place, *names):
+    axes = [AXES.get(n) for n in stacked()[0].shape]
+    return place == pick(axes[2:] == [None] * 2, "front", "the back") and list(names) in ([], axes[:2])
+
+
+def axes_of_race(*said):
+    return [dict(optimizer=4, rate=7, seed=2)[name.removesuffix("s")] for name in said] == [*A.race(2, 1).shape[1:]]
+
+
+def summed_up(by, *ends):
+    shares = np.array([0.62, 0.64, 0.83, 0.99, 0.71])
+    return A.spread(shares).startswith(f"{getattr(np, by.lower())(shares):.0%}") and (
+        in_order(code(A.draw_race), *[f"seen.{dict(worst='min', best='max')[end]}(" for end in ends]))
+
+
+def relative_jumps():
+    rows = re.findall(r"beta1 = 0 \[(.*?)\], 0.9 \[(.*?)\]", GOLDEN)
+    (jumps, with_average), (high, low) = np.array([[row.split() for row in pair] for pair in rows], float)
+    return jumps / with_average / (high / low)
+
+
 def good_rates():
     return {name: [float(rate) for rate in row[0].split(",")] for name, row in generated("good").items()}
 
@@ -176,6 +222,30 @@ def says(check, fault):
 
 def in_common(*cases):
     return A.in_common([A.Case(word, situation, verdict, "") for word, situation, verdict in cases])
+
+
+def changed(fault, cost=A.patched_mean):
+    """Which slopes of a batch change with a fault."""
+    X, y = (array[A.batches()[0]] for array in A.spiral())
+    wrong, right = (slopes(lambda W1, b1, W2, b2: cost((X @ W1 + b1).relu() @ W2 + b2, y), *A.weights(), fault=name)
+                    for name in (fault, None))
+    return {name for name, one, other in zip(["weights", "biases"] * 2, wrong, right) if not close(one, other)}
+
+
+def used_by_cover(*said):
+    before, after = in_order(code(A.cover), "y = x *", "for word"), in_order(code(A.cover), "word(x)", "y + x * x")
+    return list(said) == ["before"] * before + ["after"] * after
+
+
+def asks_for(place):
+    with A.replaced(Tensor, place, lambda ours, *operands: 1 / 0):
+        return A.verdict(A.CHECKS["network"]) == "raises"
+
+
+def reported(*read):
+    """What is made of a slope that is read after each of two calls."""
+    peer = A.Peer(Tensor, lambda x, read=iter(read): np.asarray(float(next(read))), "with a seed", 1e-5, 1e-4)
+    return A.borrowed(lambda x: x * 4, [np.asarray(1.0)], 0, peer, 2)(Tensor(1.0)).edges[0][2](np.asarray(1.0))
 
 
 def true_if(nothing, something):
@@ -239,6 +309,15 @@ CLAIMS = [
     ("through chapter {}'s average", chapter("class Average")),
     ("and chapter {} asks why", chapter("### Why is Adam's curve smooth?")),
     ("the median of five is in chapter {}.", chapter("FIVE = np.arange")),
+    ("and a step {} them makes z {}, as", lambda way, size: size == more({"against": -1, "along": 1}[way] * slopes(
+        lambda z: A.bce_with_logits(z, [[0.0]]), [[10.0]])[0].item(), 0, "larger smaller")),
+    ("which {} the mean square, and the {} makes up", lambda word, n, x=np.linspace(-1, 1): np.allclose(
+        [{"halves": 0.5, "doubles": 2}[word], 1 / value(n)], np.mean(np.maximum(x, 0) ** 2) / np.mean(x ** 2))),
+    ("one pass backward, {} first unbroadcast", lambda when: when == pick(
+        "heappush(queue, (-operand.born, operand))" in code(Tensor.backward), "newest", "oldest")),
+    ("the boundary begins as {} straight rays,", rays),
+    ("So it goes as far as {} in the end, only {}.", lambda name, when: when == more(walked(name, 1), walked(
+        "Momentum", 1), "later sooner") and close(walked(name, 400), walked("Momentum", 400))),
     # race
     ("one network W1 is {} a batch is {} 70", shaped(lambda: (A.weights()[0], A.spiral()[0][A.batches()[0]]))),
     ("rates of shape {} and ten seeds have {} and {}, which makes {}. front", lambda rates, one, other, both: (
@@ -255,6 +334,27 @@ CLAIMS = [
         name].default for kind, name in ((A.Adam, "beta2"), (A.RMSProp, "beta"))], "longer shorter")),
     ("in the bowl of chapter {}.", chapter("def bowl_path")),
     ("The network of chapter {} works on stacks", chapter("class MLP")),
+    ("Both of shape (4, 7, 10): {}, {}, {}.", axes_of_race),
+    ("(loss, accuracy), by {}, {} and {}.", axes_of_race),
+    ("two new axes in {}, one for the {} and one for the random {}:", in_front),
+    ("as one, with more axes in {}.", in_front),
+    ("the parameters stacked along axes in {}.", in_front),
+    ("70 networks W1 is {} a batch is {} The", shaped(lambda: (stacked()[0], stacked()[1][0]))),
+    ("arrays of points, each {}, become {}, and then {}, as `fit`", shaped(lambda: (
+        A.spiral()[0][A.batches()], np.moveaxis(stacked()[1], 0, 2), stacked()[1]))),
+    ("as `fit` wants the {} first.", lambda word: word == AXES[len(stacked()[1])]),
+    ("after 20 steps of {}, which would notice", lambda name: f"train({name}, seed, lr, steps=20)" in OWN and (
+        A.furthest(*[A.train(A.OPTIMIZERS[name], steps=5, scale=scale) for scale in (1.0, 3.0)]) > 0.01)),
+    ("a run counts with its {} over", lambda by: close(short().final(), getattr(np, by.removesuffix("s"))(
+        [short().at(step) for step in A.last_steps(100)], axis=0))),
+    ("Of the ten seeds we keep the {}, and the range from the {} to the {}.", summed_up),
+    ('"""{} and range in percent, as text;', summed_up),
+    ("each optimizer: the {} of ten seeds as a line, from the {} to the {} as", summed_up),
+    ("the line is the {} of ten networks, and the band reaches from the {} to the {}.", summed_up),
+    ("Is it because Adam averages {}? With {} = 0", lambda what, name: f"mean, square = m.add({what})" in code(
+        A.Adam.direction) and name == list(inspect.signature(A.Adam).parameters)[2]),
+    ("the jumps are {} without the average for some seeds, and {} for others", lambda *said: set(said) == {
+        more(ratio, 1, "larger smaller") for ratio in relative_jumps()}),
     # trial
     ("Take the product a * b, whose rule for a says {}. Let u and v be the values of a and b. By mistake the rule "
      "for a says {} here, where {} would", wrong_product),
@@ -262,6 +362,23 @@ CLAIMS = [
         "product_operand"))["ab".index(which)] == {"a": 3, "b": 2}[which]),
     ("In {} the fault does not show", lambda f: slopes(lambda x: value(f, x=x), 3.0, fault="product_operand") == [6]),
     ("finds this function where it looks for `{}`.", lambda place: place == A.FAULTS["product_operand"].place),
+    ("stands before `{}` happens when the block begins. What stands behind `{}` happens", lambda one, other: (
+        f"place, instead) try: {one} {other}: put(home, place, ours)" in code(A.replaced))),
+    ("in a dictionary, which `{}` returns, and those of a class in another, which `{}` returns.", lambda *said: (
+        "names = {} if home is None else {}".format(*said) in code(A.replaced))),
+    ("The {} may be written into; for the {} there is `{}`.", lambda yes, no, setter: f"else: {setter}(home" in code(
+        A.put) and yes != no == pick(hasattr(vars(Tensor), "__setitem__"), "first", "second")),
+    ("the labels have the shape {} and the logits {}. Numpy stretches both to {}, so", shaped(lambda: A.FAULTS[
+        "labels_in_a_row"].function(lambda z, y: (y, z, z * y), *np.ones((2, 7, 1))), N=7)),
+    ("Numpy's `{}` takes as many entries as the shape has room for, and `{}` drops all axes of length {}.", lambda one,
+     other, n: close(reduced("first_entries", (4,)), getattr(np, one)(ROWS, (4,))) and close(reduced(
+         "lengths_of_1_lost", (int(n), 2, 3), ROWS[None]), getattr(np, other)(ROWS[None]))),
+    ("The slope of relu is {}, {} 0 as well.", lambda slope, side: slope_told("relu_slope_always_1", lambda x: (
+        x * {"below": -1, "above": 1}[side]).relu(), f"-1 * {slope}", "0")),
+    ("x * x keeps {} of its {} edges.", lambda kept, of: np.divide(WORDS[kept], WORDS[of]) == np.divide(*[slopes(
+        lambda x: x * x, 3.0, fault=fault)[0] for fault in ("one_edge_kept", None)])),
+    ("Chapter 10 has a program for which the {} of them is right.", lambda which: not changed(fault := list(A.FAULTS)[
+        ["first", "second", "third"].index(which) - 3], A.bce_with_logits) and f'planted("{fault}")' in CHAPTERS[9]),
     ("keeps all axes but the {}.", lambda word: word == pick(np.ones((2, 3))[..., 0].shape == (2,), "last", "first")),
     ("an operand of shape {} hears all of", lambda text: close(reduced("added_axes_only", shape(text)), ROWS)),
     ("\"A {} in place of the {}.\"", lambda wrong, right: close(
@@ -290,6 +407,14 @@ CLAIMS = [
     ("a square a of shape {}, a row of shape {} and a column of shape {}.", shaped(lambda: A.LEAVES)),
     ("All numbers are {} 0, where", lambda side: side == more(
         min(leaf.data.min() for leaf in A.LEAVES), 0, "above below")),
+    ("Each word with two operands gets a {}, a {}, one {} twice, and a {} on either side.", lambda u, v, x, constant: (
+        f"[({x}, {u}), ({v}, {x}), ({x}, {x}), ({constant}, {x}), ({x}, {constant})]" in code(A.cover))),
+    ("with other uses of its operand {} and {} it, and with", used_by_cover),
+    ("And x is used {} all the words, and {} them, so", used_by_cover),
+    ("Every word, on an x that is used {} them and {} them.", used_by_cover),
+    ("Words with {} operand are subtracted, so that cotangents {} 0", lambda n, side: side == more(
+        slopes(lambda x: 1 - x, 1.0)[0], 0, "above below") and "for word in {}.values(): y = y - word(".format(
+            {"one": "SINGLES", "two": "PAIRS"}[n]) in code(A.cover)),
     ("so it comes once more, for {}. And @ gets a vector, the {} line of x.", lambda again, line: (
         f"({again}).relu() + x @ x[{ {'first': 0, 'last': -1}[line]}]" in code(A.cover))),
     ("The result of `cover` is a matrix of shape {}. The check *{}* asks", lambda text, name: A.cover(
@@ -297,17 +422,31 @@ CLAIMS = [
     ("The check *{}* sums it up first", lambda name: "gradcheck(sum_of_cover" in code(A.CHECKS[name])),
     ("sees wrong {}, and no wrong {}.", lambda *said: said == pick((says("shapes", "copies_not_summed"), says(
         "shapes", "sum_sign")) == ("caught", "passes"), ("shapes", "number"), None)),
+    ("The check *{}* sees `{}`, and nothing else", lambda check, place: (row := generated("trial")["rules"])[0] == row[
+        1 + list(A.CHECKS).index(check)] and place == A.FAULTS["copies_not_summed"].place),
+    ("have the Tensor on the {}, as in y * log(p), where Python asks for `{}`.", lambda side, name: asks_for(name) and (
+        side == pick(asks_for("__mul__"), "left", "right"))),
     ("The check *{}* cannot tell a matrix", lambda check: generated("trial")["rules"][
         1 + list(A.CHECKS).index(check)] == "1"),
     ("Only *{}* catches them", lambda check: [
         name for name, n in zip(A.CHECKS, generated("trial")["program"][1:]) if n == "0"] == [check]),
     ("The other three train on slopes that *{}* convicts", lambda check: {says(check, fault) for fault in (
         "mean_of_copies", "mean_without_n", "first_entries")} == {"caught"}),
+    ("so the {} learn from one point of", lambda which: changed("first_entries") == {which}),
     ("are those of the {} point of the batch", lambda which: which == pick(
         close(reduced("first_entries", (1, 3)), ROWS[:1]), "first", "last")),
     ("The slopes should be {} the seed. An engine with {} for {}, which is to be convicted later, and not here, says "
      "{}. So", lambda often, wrong, right, says: [slopes(lambda x: x + x, 1.0, seed=3.0, fault=fault)[0] for fault in (
          None, "overwriting")] == [{"twice": 6}[often], {"the seed itself": 3}[says]] and erased(wrong, right, "last")),
+    ("a tensor has its numbers in `.{}`.", lambda name: A.numbers_in(A.scalar(2.0)) == getattr(A.scalar(2.0), name)),
+    ("its gradient is in `.{}`, where", lambda name: A.gradient(A.scalar(2.0)) == vars(A.scalar(2.0))[name]),
+    ("the slope is {} after the first call, it should be {} after the second, and the rule reports what the second has "
+     "added, {}. It may also be {} again", lambda one, two, added, again: float(again) == reported(
+         one, again) and float(two) - float(one) == float(added) == reported(one, two)),
+    ("gets two of the {} shape; a square with a {}, a {}, a {}, a single {} or a {}; one", lambda *said: (
+        "{} shape,numbers,a {},a {},a {},an {},a {}".format(*said).split(",") == list(A.SHAPES))),
+    ("Four programs try the pass itself: {}, a node at the end of several paths, a {} call,", lambda one, call: {
+        one.replace("one word", "one"), f"a {call} call"} <= A.pass_programs(POSITIVE).keys()),
     ("`{}` is f with 2.0 on the {}, and `{}` is f with 2.0 for v, on the {}.", lambda *said: [eval(call, {
         "partial": partial, "f": A.PAIRS["u - v"]})(5.0) == {"left": -3.0, "right": 3.0}[side]
         for call, side in zip(said[::2], said[1::2])] == [True, True]),
@@ -320,6 +459,11 @@ CLAIMS = [
     ("Since {} and {} take part", lambda *signs: [word for word in A.PAIRS if len(in_common(
         ("exp", "a row", "WRONG"), (word, "same shape", "WRONG"))) == 1] == [f"u {sign} v" for sign in signs]),
     ("The report is true if nothing is {} and something is {}.", true_if),
+    ("printed in this order: {}; {}; {}; {}; and {}. import", lambda *said: in_order(code(A.Examination.__str__), *[
+        next(mark for word, mark in REPORT.items() if word in part) for part in said])),
+    ("The slip is the {} in `{}`: the {} report erases the others. With {} nothing", lambda sign, line, which, cure: (
+        erased(sign, cure, which) and f"{line} for" in code(A.Scalar.backward)
+        and line.replace(f" {sign} ", f" {cure} ") in code(A.with_sum))),
     ("Chapter {} convicted one liar", chapter("lying_tanh =")),
     ("In chapter {}'s example g has the rows 1 2 3 and 4 5 6", chapter("def unbroadcast")),
     ("the loop of chapter {}'s function `pass_on`", chapter("def pass_on")),
@@ -418,3 +562,9 @@ def test_the_displayed_table_of_failures_is_the_one_in_the_program():
         what, like = re.split("   +", line)
         [first] = in_common(*[("exp", situation, "WRONG") for situation in failing[what]])
         assert looks[first.removeprefix("fails like ").split(":")[0]] == like
+
+
+def test_the_displayed_lines_of_the_report_are_printed():
+    shown = [line.removesuffix("...") for line in block("# These are lines of the report", "# In x * x at x = 1.5")]
+    printed = [line for line in GOLDEN_LINES if line.startswith(tuple(shown))]
+    assert len(printed) == len(shown) > 3 and all(map(str.startswith, printed, shown))
