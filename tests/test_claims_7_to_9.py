@@ -173,6 +173,21 @@ def wrong_product(right, wrong, again):
     return [value(text, g=5.0, a=2.0, b=3.0, u=2.0, v=3.0) for text in (right, wrong, again)] == [good, bad, good]
 
 
+def asked_of(product):
+    """Which method of a Tensor, and on which side, is asked for y * log(p), where y is an array?"""
+    asked = []
+
+    class Spy(Tensor):
+        def __mul__(self, other):
+            asked.append(("left", "__mul__"))
+
+        def __rmul__(self, other):
+            asked.append(("right", "__rmul__"))
+
+    value(product, y=np.ones(2), p=np.ones(2), log=Spy)
+    return asked
+
+
 def operand_told(fault, f, side, said):
     """What a fault says of one operand; of the other one it is right."""
     told_, true = (slopes(f, POSITIVE, POSITIVE.T, seed=SEED, fault=name) for name in (fault, None))
@@ -472,6 +487,8 @@ CLAIMS = [
     ("the patched loss of chapter {}, since", chapter("def patched_bce")),
     ("As in chapter {}, both have been multiplied", chapter("def gradcheck")),
     ("by plain recursion along each path, as in chapter {}, and", chapter("def walk_every_path")),
+    ("products have the Tensor on the {}, as in {}, where Python asks for `{}`.",
+     lambda side, product, method: asked_of(product) == [(side, method)]),
 ]
 
 
