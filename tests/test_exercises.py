@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ import pytest
 import anatomy
 from anatomy import (FAULTS, LEAVES, NUMBERS, PROGRAMS, REASONS, SOLUTIONS, Adam, AdamW, DeepMLP, Fault, Momentum,
                      Nesterov, Tensor, absolute, binary, check, cover, elementwise, logsumexp, maximum, softplus)
-from conftest import python, story, surroundings
-from reading import GOLDEN, GOLDEN_LINES, number, read
+from conftest import ROOT, python, story, surroundings
+from reading import GOLDEN, GOLDEN_LINES, number, read, told
 
 # name: (right, wrong, wrong); worked out by hand, with the reader's mistakes
 CASES = {
@@ -978,8 +979,12 @@ def test_check_is_there_after_an_import(tmp_path):
 
 
 def test_check_is_there_in_a_shell():
-    """python -i anatomy.py exercises, as the chapter says."""
-    run = subprocess.run([sys.executable, "-i", "-q", anatomy.__file__, "exercises"], text=True, capture_output=True,
+    """With the command that the chapter and README.md give."""
+    [command] = told("in a shell {} prints all questions")
+    assert f"`{command}` asks thirty questions" in (ROOT / "README.md").read_text("utf-8")
+    program, *flags, file, chapter = command.split()
+    assert (program, file) == ("python", Path(anatomy.__file__).name)
+    run = subprocess.run([sys.executable, "-q", *flags, anatomy.__file__, chapter], text=True, capture_output=True,
                          input='said = check("nudge.1", 0.5)\nsaid = check("nudge.1", 0.09)\n', timeout=60,
                          env=surroundings())
     assert run.returncode == 0 and "Traceback" not in run.stderr
