@@ -50,6 +50,7 @@ LEFT_OUT = ("PYTHONUNBUFFERED", "PYTHONPATH", "PYTHONHASHSEED", "MPLBACKEND", "D
 def pytest_configure(config):
     """A warning nobody asked for is a failure."""
     config.addinivalue_line("filterwarnings", "error")
+    config.addinivalue_line("markers", "deep: asks an engine about a chain of thousands of sums")
 
 
 @pytest.hookimpl(wrapper=True)

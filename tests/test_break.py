@@ -2,8 +2,10 @@
 import inspect
 import io
 import warnings
+from collections import namedtuple
 from contextlib import nullcontext, redirect_stdout
 from functools import lru_cache
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,28 +22,39 @@ def names_and_methods():
     return {k: v for k, v in vars(A).items() if callable(v)}, dict(vars(A.Tensor)), dict(vars(A.Optimizer))
 
 
+Telling = namedtuple("Telling", "said found runs before after")
+
+
 @lru_cache
 def telling(name):
-    """What break_it prints, what it has measured for that, and the names before and after."""
-    breakage, said, found = A.BREAKAGES[name], io.StringIO(), []
+    """What break_it prints, what it has measured for that, with which settings it has trained, and the names before
+    and after."""
+    breakage, said, found, runs = A.BREAKAGES[name], io.StringIO(), [], []
 
     def measure():
         found.append(type(breakage).measure(breakage))
         return found[-1]
 
-    breakage.measure = measure
+    def noted(train):
+        def trains(*args, **settings):
+            given = inspect.signature(train).bind(*args, **settings)
+            given.apply_defaults()
+            told = given.arguments | given.arguments.pop("settings", {})
+            runs.append({key: value for key, value in told.items() if key not in ("optimizer", "bias_correction")})
+            return train(*args, **settings)
+        return trains
+
     before = names_and_methods()
-    with redirect_stdout(said), warnings.catch_warnings():
+    with mock.patch.multiple(A, five=noted(A.five), descend=noted(A.descend)), \
+            mock.patch.object(breakage, "measure", measure), redirect_stdout(said), warnings.catch_warnings():
         warnings.simplefilter("error")
         A.break_it(name)
-    after = names_and_methods()
-    del breakage.measure
     [once] = found
-    return " ".join(said.getvalue().split()), once, before, after
+    return Telling(" ".join(said.getvalue().split()), once, runs, before, names_and_methods())
 
 
 def measured(name):
-    return telling(name)[1]
+    return telling(name).found
 
 
 def found(name, start):
@@ -69,14 +82,14 @@ def test_eleven_breakages_with_four_texts_each():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_break_it_tells_in_order_and_leaves_no_trace(name):
-    said, _, before, after = telling(name)
+    said = telling(name).said
     question, reason, caught, repair = (" ".join(getattr(A.BREAKAGES[name], field).split()) for field in FIELDS)
     assert said.startswith(f"{name}: {question}")
     assert said.endswith(f"Why: {reason} Caught by: {caught} Repair: {repair}")
     between = said[len(f"{name}: {question}"):said.index("Why: ")]
     places = [between.index(m.text.split("{")[0].strip()) for m in measured(name)]
     assert places == sorted(places)
-    assert before == after
+    assert telling(name).before == telling(name).after
 
 
 def test_a_breakage_is_an_object_of_the_class_below_its_name():
@@ -184,20 +197,9 @@ def test_what_says_that_a_mistake_does_not_show_can_fail(monkeypatch):
     assert [m.text for m in out if in_range(m)] == []
 
 
-@pytest.mark.parametrize("name, trains", [("correction", "five"), ("memory", "five"), ("zero_grad", "five"),
-                                          ("growth", "descend")])
-def test_runs_that_are_compared_differ_in_the_mistake_alone(name, trains, monkeypatch):
-    function, runs = getattr(A, trains), []
-
-    def noted(*args, **settings):
-        given = inspect.signature(function).bind(*args, **settings)
-        given.apply_defaults()
-        told = given.arguments | given.arguments.pop("settings", {})
-        runs.append({key: value for key, value in told.items() if key not in ("optimizer", "bias_correction")})
-        return function(*args, **settings)
-
-    monkeypatch.setattr(A, trains, noted)
-    A.BREAKAGES[name].measure()
+@pytest.mark.parametrize("name", ["correction", "memory", "zero_grad", "growth"])
+def test_runs_that_are_compared_differ_in_the_mistake_alone(name):
+    runs = telling(name).runs
     assert len(runs) > 1 and all(run == runs[0] for run in runs)
 
 
