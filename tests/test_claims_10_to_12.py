@@ -8,12 +8,14 @@ import pytest
 
 import anatomy as A
 import reading
-from anatomy import BREAKAGES, PROGRAMS, SOLUTIONS, Tensor
+from anatomy import BREAKAGES, NUMBERS, PROGRAMS, SOLUTIONS, Tensor
 from conftest import PARTS
 from reading import GOLDEN, flat, read
 
 SOURCE = "".join(PARTS[9:])
 PROSE, POINTS = flat(SOURCE), np.array([0.3, -0.7, 1.1])
+# What comes back of f and x, say their documentations
+RETURNED = {"HIPS autograd": ("function", "value"), "JAX": ("value", "function")}
 
 
 def told(template):
@@ -127,6 +129,10 @@ def forms_of_decay():
     return [re.search("<- (.+?)(?:,|$)", cells[1])[1] for cells in displayed("L2 in g")]
 
 
+def form_of(which):
+    return forms_of_decay()[["first", "second", "third"].index(which)]
+
+
 def left(formula, steps=1, eta=1.0, lr=0.001, decay=0.001):
     """What is left of a w of 1 that is replaced by this."""
     w = 1.0
@@ -147,6 +153,14 @@ def passes(f):
     """With the fault that solves trial.3?"""
     with A.replaced(Tensor, "transpose", A.transpose_by_order):
         return A.gradcheck(f, A.LEAVES).ok
+
+
+@lru_cache
+def cases(name):
+    """What the judge of this program hands to its solution."""
+    seen, solution = [], SOLUTIONS[name]
+    PROGRAMS[name].function(lambda *given, **named: seen.append((given, named)) or solution(*given, **named))
+    return seen
 
 
 CLAIMS = [
@@ -206,6 +220,38 @@ CLAIMS = [
     ("reports is far {} the true one", lambda side: side == "below" and found("kink")[1] < 0.1),
     ("Ten times the rate helped {}, and", lambda name: name == re.search(r"(\w+): at least 80% of the", GOLDEN)[1]),
     ("nobody cleared the gradients, {} got", lambda name: name == re.search(r"(\w+): at least 5% of the", GOLDEN)[1]),
+    ("an average of {} slopes still moves it", lambda which: walk(A.Adam, *{
+        "earlier": (1.0, 0.0), "later": (0.0, 1.0)}[which], lr=0.1)[1] < walk(A.Adam, 1.0, lr=0.1)[0]),
+    ("are there, or not far {}.", lambda side: side == "below" and printed("pays at least {} a point") < 9.21),
+    ("Adam as it is, but the averages are {} divided by", lambda word: word == "not" and walk(
+        A.Adam, 2.0, lr=1.0, bias_correction=False)[0] == pytest.approx(1 - 0.2 / np.sqrt(0.004))),
+    ("with {} units can bend {}: in the end", lambda size, verb: (size, verb) == ("fewer", "less")
+     and printed("hidden units at the end: at least {} more") > 0 < printed("at the end: at least {} times") - 1),
+    ("The {} the memory, the {} it matters", lambda size, more: more == "more" and A.excess(1, beta2={
+        "longer": 0.9999, "shorter": 0.99}[size])[0] > A.excess(1)[0]),
+    ("sums, one over {} and one over {}; this", lambda *sums: "over {}, and over {}".format(*sums) in chapter(2)),
+    ("learned {} than it would have {} the", lambda amount, side: (amount, side) == ("less", "without")
+     and printed("with averaged biases: at least {} fewer right than without") > 0),
+    ("The slope along {} in a {} step at rate {}, over the {}.", lambda name, top, rate, low: (
+        f"{name}.grad.item" in source(A.second_over_first) and f"lr={float(rate)}" in source(A.second_over_first)
+        and "slopes[{second}] / slopes[{first}]".format(**{top: 1, low: 0}) in source(A.second_over_first))),
+    ("The operator {} writes into the array", lambda sign: f"x.data {sign} 10" in source(A.EditedArray.measure)
+     and found("editing")[0] != 6),
+    ("has locked the array, by {}. PyTorch", lambda code: error_of(
+        exec, f"{code}\nx.data *= 10", {"x": Tensor([3.0])}) == "ValueError"),
+    ("labels of {}, which is the {} of all", lambda half, kind: getattr(np, kind)(A.spiral()[1]) == value(half)),
+    ("The loss is {} in the label", lambda word: word == "linear" and np.allclose(np.diff([A.patched_bce(Tensor(
+        0.7), label).data for label in (0.0, 0.3, 0.6)], 2), 0)),
+    ("a second, {} h. The error", lambda size: {"larger": 1, "smaller": -1}[size] * np.diff(found("single"))[0] < 0),
+    ("a second, {} h. Both", lambda size: size == "smaller" and abs(found("kink")[2] - 1) < abs(found("kink")[0] - 1)),
+    ("kink, where relu is {}: {} = 0.55", lambda word, f: word == "flat" and A.positive(-1e-5) == A.positive(-1.0)
+     and np.isclose(value(f), found("kink")[0])),
+    *[(template, lambda verb: verb[:6] == "refuse" and error_of(lambda: walk(
+        A.SGD, np.ones((2, 1)), lr=0.1)) == "ValueError") for template in (
+            "Our optimizers {} a gradient of another", "step of our optimizers, which {} such")],
+    ("way makes a {} array, and leaves the {} one", lambda *ages: ages == ("new", "old") and found("editing")[1] == 6),
+    ("give x.data a {} array, as", lambda age: found("editing")[{"new": 1, "old": 0}[age]] == 6),
+    ("rules of z remember is then the {} one", lambda age: found("editing")[1] == 2 * {"old": 3, "new": 30}[age]),
 
     # Chapter 11
     ("come with a {}, as in chapter", lambda word: word == cell("rule per operand", "JAX").split(",")[0]),
@@ -263,6 +309,53 @@ CLAIMS = [
     ("in between; chapter {} says", tells("over calls")),
     ("beside the list of chapter {}.", tells("def gradcheck(")),
     ("which we took from Polyak in chapter {}.", tells("the best from Polyak")),
+    ("PyTorch has {} rule for a node, which reports to {} of", lambda one, share: share == "all" and n(one) == 1
+     and cell("rule per operand", "PyTorch").endswith("node") and cell("rule per operand", "ours") != "rule per node"),
+    ("are pairs of a {} and a {}, in a {} order", lambda *words: set(words[:2]) == set(RETURNED["JAX"])
+     and (words[2] == "different") == (len(set(RETURNED.values())) == 2) and all(cell(
+         "y.backward(seed)", name).endswith(f"[{RETURNED[name].index('function')}]") for name in RETURNED)),
+    ("We and {} sum them in the engine", lambda name: "unbroadcast(report" in source(A.backward) and cell(
+        "unbroadcast", name) not in (cell("unbroadcast", "HIPS autograd"), cell("unbroadcast", "JAX"))),
+    ("numbers and {} a past; ours is `{}`, which {}.", lambda side, code, verb: (side, verb) == ("without", "copies")
+     and eval(code, {"Tensor": Tensor, "x": (x := Tensor([2.0]) * 3)}).edges == []
+     and not np.shares_memory(x.data, eval(code, {"Tensor": Tensor, "x": x}).data)),
+    ("who look for steps that are too {}. A {} one does", lambda size, warm: size == "long" and A.warmed_up(
+        {"short": 100, "long": 2000}[warm]).max() > 3),
+    ("and is still 6.57 times too {}. Both are {}, that", lambda size, both: A.excess(12)[-1] > 1 and size == "long"
+     and A.warmed_up(2000)[11] < {"short": 0.1, "long": 0}[both]),
+    ("= 0.006 lr {} correction", lambda side: np.isclose(A.warmed_up(2000)[11], {
+        "with": A.excess(12)[11], "without": 1}[side] * 12 / 2000)),
+    ("and {} exceeds 1.1, so no step looks too {} even", lambda often, size: (often, size) == ("never", "long")
+     and A.excess(5000, beta2=0.95).max() < 1.1),
+    ("The {} adds the slope of a penalty", lambda which: "g" in form_of(which).split()),
+    ("acts on it in {}'s form only", lambda name: left(form_of(told(f"The {{}} is {name}'s AdamW")[0]), lr=0.5) != left(
+        form_of(told(f"The {{}} is {name}'s AdamW")[0]))),
+    ("w = 1 with slope 0: {}, {}, {}.\"\"\"", lambda *ways: list(ways) == [row[0] for row in displayed("L2 in g")]
+     and A.decayed(lr=0.01)[0] < 0.5 > A.decayed(decay=0.01)[2]),
+    ("With L2 in g, each step was about {}, whatever the {} is", lambda f, what: abs(value(f, lr=0.001) - 1 + A.decayed(
+        1, **{what: 0.1})[0]) < 1e-6),
+    *[(f"{way}, w has shrunk by {{}} in each", lambda f, place=place: np.isclose(1 - A.decayed(1, lr=0.2, decay=0.3)[
+        place], value(f, lr=0.2, decay=0.3))) for place, way in ((1, "Times lr"), (2, "By itself"))],
+    ("a decay that is ten times as {} changes {}.", lambda size, what: what == "nothing" and abs(A.decayed(
+        decay={"strong": 0.01}[size])[0] - A.decayed()[0]) < 1e-4),
+    ("as w comes {}, so does its slope, and v remembers the {} slopes for {} than {} does", lambda way, size, time, m: (
+        way == "down" and A.decayed(50)[0] < A.decayed(1)[0] and size == "larger" and time == "longer" and m == "m"
+        and A.Adam([Tensor(0.0)], 1.0).memories[0][1].beta > A.Adam([Tensor(0.0)], 1.0).memories[0][0].beta)),
+    ("Times lr, {} knobs act, and they act {}:", lambda *words: words == ("both", "alike") and np.isclose(
+        A.decayed(lr=0.01)[1], A.decayed(decay=0.01)[1], rtol=1e-12) and A.decayed(lr=0.01)[1] < A.decayed()[1]),
+    ("tries ten times the {} with {} form tries ten times the {} as", lambda one, form, other: np.isclose(*[A.decayed(
+        **{knob: 0.01})[{"PyTorch's": 1}[form]] for knob in ({"rate": "lr"}[one], other)], rtol=1e-12)),
+    ("So afterwards none of them is {} 1.", lambda side: side == "above" and np.linalg.svd(
+        np.tri(3) / np.linalg.norm(np.tri(3)))[1].max() <= 1),
+    ("What is {} grows too, but has not", lambda size: A.one_round(A.one_round(A.one_round(A.one_round(A.one_round(
+        {"smaller": 0.0005, "larger": 0.5}[size]))))) < 0.68),
+    ("for the {} that comes out of a transposed {}.", lambda one, other: one == "VJP" and cell(
+        "rule per operand", "JAX") == f"{other}, transposed"),
+    ("adamw.py`). The {} is AdamW as", lambda which: left(form_of(which), lr=0.5) == left(form_of(which))),
+    ("lr t/n. {} correction the step is r(t) times as {} as", lambda side, size: size == "long" and np.isclose(walk(
+        A.Adam, 1.0, lr=1.0, bias_correction={"Without": False, "With": True}[side])[0], 1 - A.excess(1)[0])),
+    ("A v of {} leaves only {} below the line", lambda v, name: float(v) == 0 and np.isclose(
+        1 - walk(A.Adam, 1e-12, lr=1.0)[0], 1e-12 / getattr(A.Adam([Tensor(0.0)], 1.0), name), rtol=1e-3)),
 
     # Chapter 12
     ("`check` takes the {} of an exercise and an {}:", lambda *names: parameters(A.check) == names),
@@ -327,6 +420,43 @@ CLAIMS = [
     ("And chapter {}'s liar", tells("liar")),
     ("rule says {} where it should say {}: this", lambda lie, f: f"g * ({lie})" in PROSE.split("lying_tanh =")[1][:90]
      and np.isclose(slopes(Tensor.tanh, 0.4)[0], value(f, out=np.tanh(0.4)))),
+    ("is used in {} sum, the second in all but {}, and", lambda share, but: share == "every" and slopes(
+        A.cumulative_sum, POINTS, seed=np.ones(3))[0].tolist()[:2] == [3, 3 - n(but)]),
+    ("a and b returns {} entry by entry, and stretches {} to", lambda f, which: which == "both" and np.allclose(value(
+        f, a=POINTS, b=-POINTS), A.maximum(Tensor(POINTS), Tensor(-POINTS)).data) and any(
+            a.shape != np.broadcast_shapes(a.shape, b.shape) != b.shape for [a, b], _ in cases("rules.4"))),
+    ("both slopes must add up to {}, and halves prefer {} operand", lambda total, which: which == "neither" and (
+        sum(slopes(A.maximum, 2.0, 2.0)) == float(total) and np.ptp(slopes(A.maximum, 2.0, 2.0)) == 0)),
+    ("(..., n), returns {} along the {} axis, of", lambda f, which: np.allclose(np.log(np.exp([POINTS] * 2).sum(
+        {"last": -1}[which])), value(f.replace("...", "e^x1").replace("(n-1)", "2"), x0=0.3, x1=-0.7, x2=1.1))
+     and A.logsumexp(Tensor([POINTS] * 2)).shape == (2,)),
+    *[(f"is made as `{kind}(params, {{}})`", lambda given, k=k: eval(f"dict({given})") in [
+        named for _, named in cases(f"optimizers.{k}")]) for kind, k in (("AdamW", 3), ("Nesterov", 4))],
+    ("is the m that would come {} if the {} g came again", lambda *words: words == ("next", "same") and np.isclose(
+        1 - 0.1 * (0.9 * A.Average(0.9).add(1.0) + 0.1), walk(A.Nesterov, 1.0, lr=0.1, beta=0.9)[0])),
+    ("Steps are counted from {}, so", lambda start: A.stopping_step([3, 4], 1) == int(start) + 1),
+    ("stops at the {} step t where the {} loss so far", lambda which, kind: (
+        [3, 6][{"first": 0, "last": 1}[which]] == A.stopping_step([5, 3, 6, 6, 2, 7, 7], 2) == {
+            "lowest": np.argmin, "highest": np.argmax}[kind]([5, 3, 6, 6]) + 2)),
+    ("An equal loss is {} new lowest one, and one that is {} by", lambda no, side: no == "no" and A.stopping_step(
+        [1, 1, 0.5], 1) == 1 and A.stopping_step([1 + {"lower": -1e-12, "higher": 1e-12}[side] * t for t in range(3)],
+                                                 1) == 2),
+    ("So a patience of {} stops at the {} step without a", lambda patience, which: A.stopping_step(
+        [3, 2, 4, 1, 5], int(patience)) == [2, 4][{"first": 0, "last": 1}[which]]),
+    ("an operand that is {} used counts as a {},", lambda no, what: no == "not" and what == "failure" and (
+        not A.gradcheck(lambda a, row, column: a * row, A.LEAVES).ok)),
+    ("slips through a cover {} sigmoid. Its slope says {} where at {} {} is right", lambda side, said, bound, right: (
+        (side, bound) == ("without", "most") and slopes(Tensor.sigmoid, 0.0)[0] == value(right)
+        and float(said) - value(right) == value(told("relative error of at least {}. But our")[0]))),
+    ("at 2 too {}, if a", lambda size: {"large": 1, "small": -1}[size] * NUMBERS["nudge.1"].function() > 0),
+    ("b3 of shapes {} and makes", lambda shapes: list(eval(shapes.replace(" and", ","), {"H": 3, "K": 2})) == [
+        array.shape for array in cases("spiral.3")[0][0]]),
+    ("any such slope is {} there; but {} is none", lambda verb, bad: verb == "taken" and [A.complaint(
+        "rules.3", lambda x: Tensor(abs(x.data), (x, lambda g: g * np.where(x.data, np.sign(x.data), slope)))) == ""
+        for slope in (0.3, float(bad))] == [True, False]),
+    *[(template, lambda age: walk(A.Nesterov, 1.0, lr=0.1, beta=0.9)[0] == pytest.approx(1 - 0.1 * (0.9 * {
+        "new": 0.1, "old": 0}[age] + 0.1))) for template in ("with the {} m So the", "direction needs the {} m, and")],
+    ("every w {} a part of itself", lambda verb: verb == "loses" and walk(A.AdamW, 0.0, lr=0.1, decay=0.5)[0] < 1),
 
     # The answers
     ("the {} entry in the last sum alone", lambda which: slopes(A.cumulative_sum, POINTS, seed=[1, 1, 1])[0][
@@ -356,7 +486,27 @@ CLAIMS = [
         u, m=3, beta=0.9)), value(ours, g=2, m=3, beta=0.9)) and np.isclose(value(ours, g=2, m=3, beta=0.9), 2.9)),
     ("And the cube is {} summed up", lambda word: word == "not" and passes(lambda *x: A.wider_cover(*x).sum())
      and not passes(A.wider_cover)),
-    ("a transpose uses {}, and not", lambda name: f"g.transpose({name})" in source(A.transpose_by_order))]
+    ("a transpose uses {}, and not", lambda name: f"g.transpose({name})" in source(A.transpose_by_order)),
+    ("uses x0 in {} sums", lambda share: share == "all" and np.all(A.cumulative_sum(Tensor([1.0, 0, 0])).data == 1)),
+    ("as well, from the {} end", lambda end: slopes(A.cumulative_sum, POINTS, seed=[1.0, 2, 4])[0].tolist() == {
+        "other": [7, 6, 4], "same": [1, 3, 7]}[end]),
+    ("and at {} relu's slope is {} in both", lambda x, slope: slopes(Tensor.relu, float(x)) == [float(slope)]),
+    ("a gets {} of g and b {}.", lambda *words: [{"all": 1, "nothing": 0}[word] for word in words] == slopes(
+        lambda a, b: a + (b - a).relu(), 2.0, 2.0)),
+    ("of the average that is {} kept: the {} m, and the {} g once", lambda *words: words == ("not", "new", "same") and (
+        A.Nesterov([Tensor(0.0)], 1.0).direction(1.0, m := A.Average(0.9)), m.value) == pytest.approx((0.19, 0.1))),
+    ("is its own way back, so for a matrix this is {}. A rotation of three axes is {}.", lambda *words: [
+        {"right": True, "not": False}[word] for word in words] == [
+            np.array_equal(np.argsort(order), order) for order in ([1, 0], [2, 0, 1])]),
+    ("the mean is a {} of the sum", lambda part: np.isclose(
+        1 - {"fifth": 1 / 5}[part], NUMBERS["unbroadcast.2"].function())),
+    ("and the {} of the two is {}\"", lambda which, f: which == "larger" and np.isclose(
+        1.5 / value(f, a=1.0), NUMBERS["gradcheck.1"].function())),
+    ("and so is the {} of v\"", lambda kind: {"root": np.sqrt}[kind](A.Average(0.99).add(9.0)) == pytest.approx(0.3)),
+    ("0.99^t falls {} 1/2 with", lambda side: side == "below" and 0.99 ** NUMBERS["optimizers.2"].function() < 0.5),
+    ("\"the first step is {}\"", lambda f: np.isclose(value(f, lr=NUMBERS["race.1"].function(), g=3.0), 0.1)),
+    ("again, but with the {} m: that is the {} m, and so {}.", lambda old, new, name: (old, new) == ("old", "new")
+     and np.isclose(1 - 0.1 * (0.9 * 0.0 + 0.1), walk(getattr(A, name), 1.0, lr=0.1)[0]))]
 
 
 @pytest.mark.parametrize("template, judge", CLAIMS, ids=[template[:60] for template, judge in CLAIMS])
@@ -417,3 +567,13 @@ def test_nesterov_s_momentum_walks_by_both_of_its_formulas():
         ours.append(value(step, w=ours[-1], lr=0.1, beta=0.9, m=m, g=g))
         theirs.append(theirs[-1] - value(rate, beta=0.9, lr=0.1) * value(direction, mu=0.9, u=u, g=g))
     assert np.allclose(ours[1:], walk(A.Nesterov, *slopes, lr=0.1, beta=0.9)) and np.allclose(ours, theirs)
+
+
+def test_what_is_graded_of_a_fault_is_so():
+    (_, home, place, function), wider = SOLUTIONS["trial.3"]
+    grades = [cells for cells in displayed("with the fault") if len(cells) == 2]
+    assert len(grades) == n(told("as in chapter 5. {} things are graded")[0])
+    for side, grade in grades:
+        judged, verb = re.match(r"gradcheck\((\w+), LEAVES\) (?:still )?(passes|fails)", grade).groups()
+        with A.replaced(home, place, function if side == "with the fault" else lambda ours, *given: ours(*given)):
+            assert A.gradcheck({"cover": A.cover, "your_cover": wider}[judged], A.LEAVES).ok == (verb == "passes")

@@ -9,7 +9,7 @@ import pytest
 import anatomy as A
 import reading
 from anatomy import Tensor
-from conftest import PARTS, PREFACE, SOURCE
+from conftest import PARTS, PREFACE, ROOT, SOURCE
 from reading import WORDS, flat, value
 
 near = np.allclose
@@ -26,6 +26,10 @@ LINES = {"row": J, "rows": J, "column": J.T, "columns": J.T}
 ROWS = np.array([[1.0, 2, 3], [4, 5, 6]])
 COPIES = np.tile(np.eye(3), (2, 1))         # B, for a row of three that becomes two
 MAP = {"B": RNG.normal(size=(6, 3)), "J": RNG.normal(size=(6, 3)), "g": RNG.normal(size=6), "v": RNG.normal(size=3)}
+TRACE = (ROOT / "docs/generated/trace.md").read_text("utf-8").splitlines()
+PLAIN = type("Plain", (), {"__add__": lambda a, b: 7, "__radd__": lambda a, b: 7})()
+SIZES = {"input": MAP["v"].size, "result": MAP["g"].size}
+MODES = {"forward": "J v", "reverse": "J' g"}
 GAPS = {"sum": A.adjoint_gaps(), "mean": A.adjoint_gaps(A.averaged_copies)}
 
 
@@ -52,6 +56,25 @@ def block(first, last):
     lines = [line.removeprefix("#").strip() for line in SOURCE.splitlines()]
     [start] = [i for i, line in enumerate(lines) if line.startswith(first)]
     return lines[start:1 + next(i for i in range(start, len(lines)) if lines[i].startswith(last))]
+
+
+MOVED = {line[0]: float(line.split("= ")[-1]) for line in block("y = a * b    moves", "L            moves")}
+
+
+def asked(x, h=0.1):
+    """What the nudge calls f with, one call after the other."""
+    points = []
+    A.numerical_grad(lambda x: points.append(x.copy()) or 0.0, x, h)
+    return np.array(points)
+
+
+def passes(f, times):
+    """The grad of x after so many calls of backward on one graph, and what y in between has."""
+    x = Tensor(3.0)
+    y = value(f, x=x)
+    for call in range(times):
+        y.backward()
+    return x.grad, y.grad
 
 
 def chapter(text):
@@ -334,6 +357,143 @@ CLAIMS = [
     ("it happens {} each rule. At", lambda when: before(A.backward, "unbroadcast(report", "report = rule(g)") == when),
     ("late, since {} = {} has no {} part", lambda f, is_, part: near(series(f, i=1j), series(is_, i=1j))
      and getattr(series(is_, i=1j), part) == 0),
+    ("the slope of {} along {} g has the shape of {} '", lambda of, along, like: of == steps_of(SECOND)[0][0]
+     and along == like and along in operands(SECOND, of)),
+    ("The slope of {} along {} is also called the derivative of {} with respect to {}.", lambda *names: near(*[
+        A.numerical_grad(*[{"f": A.cube, "x": 2.0}[name] for name in pair]) for pair in (names[:2], names[2:])])),
+    ("In it {} is the slope of f, {} the", lambda *primes: near([series(f"{f}(x)") for f in primes], [
+        A.numerical_grad(lambda x, f=f: series(f, x=x), 0.3) for f in ("f(x)", "f'(x)")])),
+    ("nudge the numbers {} at a time", lambda n: set((asked(ROWS) != ROWS).sum(axis=(1, 2))) == {count(n)}),
+    ("x as an array of {}; a {} if", lambda kind, error: A.floats([1]).dtype == kind and raised(A.floats, 1j) == error),
+    ("entry of x, by {} nudges", lambda way: {"central": set(asked(2.0)) == {2.1, 1.9}}[way]),
+    ("is called {} for each entry, with", lambda times: len(asked(ROWS)) == count(times) * ROWS.size),
+    ("evaluates f {} for", lambda times: len(asked(ROWS)) == count(times) * ROWS.size),
+    ("The run is {}, but", lambda run: near(value(run, h=0.1), np.ptp(asked(2.0)))),
+    ("It {} with h, like", lambda how: {"shrinks": np.less, "grows": np.greater}[how](*ERRORS["central"][[2, 1]])),
+    ("keeps only the digits in which they {}.", lambda how: {"differ": 4, "agree": 12}[how] == round(
+        16 + np.log10(np.expm1(1e-12)))),
+    ("moves x by {}, in the {} direction, where {} = {}.", lambda step, part, square, is_: getattr(
+        value(step, h=0.1, i=1j), part[:4]) == 0.1 and value(square, i=1j) == float(is_)),
+    ("in columns, the {} as a head", lambda which: TRACE[PLACE[which]].startswith("| take")),
+    ("h[0] is {}, h[1] is {}, and so on to {}. h = 10.0 ** -np.arange({}) errors", lambda *words: near(
+        (10.0 ** -np.arange(*value(words[3])))[[0, 1, -1]], [float(word) for word in words[:3]], atol=0)),
+    ("by the {} step, which is {}?", lambda way, how: {"better": np.less, "worse": np.greater}[how](
+        min(ERRORS[way]), min(ERRORS["central"]))),
+    ("make y = {} from a = {} and b = {}. Later", lambda f, *ab: value(f, a=float(ab[0]), b=float(ab[1]))
+     == FIRST["d"].data and [float(n) for n in ab] == [FIRST["a"].data, FIRST["b"].data]),
+    ("that {} has the slope g = 5 along {}: when {} moves by a little, {} moves", lambda *names: near([
+        MOVED[names[0]] / MOVED[names[1]], MOVED[names[3]] / MOVED[names[2]]], NUMBERS["g"])),
+    ("nudge {} by da = {} and", lambda name, da: near(slope_of("g * a * b", name, **NUMBERS) * float(da), MOVED["L"])),
+    ("In {} at x = 3, nudge", lambda f: slopes(lambda x: value(f, x=x), 3.0) == [6]),
+    ("the product by {}, and the right x by another {}. The", lambda *moves: near(
+        [value(f, dx=0.01) for f in moves], A.numerical_grad(lambda x: x * 3, 3.0) * 0.01)),
+    ("The slope g of {} along {} is the *cotangent* of {}: a slope like any other, on its way back from {}.",
+     lambda of, along, whose, start: of == start == steps_of(SECOND)[0][0] and along == whose in operands(SECOND, of)),
+    ("such as the {} in {}, takes part in a value and gets {} edge", lambda n, f, some: float(n) == value(
+        f, x=Tensor(1.0)).data and {"no": 1, "an": 2}[some] == len(value(f, x=Tensor(1.0)).edges)),
+    ("After d = {}, with a = {} and b = {}, the", lambda f, *ab: value(f, **data(FIRST)) == FIRST["d"].data
+     and [float(n) for n in ab] == [FIRST["a"].data, FIRST["b"].data]),
+    ("An array on the {} would add", lambda side: isinstance({"left": ROWS + PLAIN, "right": PLAIN + ROWS}[side],
+                                                             np.ndarray)),
+    ("equal only if they are the {} object", lambda how: {"same": Tensor(1.0) != Tensor(1.0)}[how]),
+    ("a value, and hands {} pairs", lambda n: {len(FIRST[name].edges) for name in "cd"} == {count(n)}),
+    ("Tensor(data) {} data and is a", lambda how: {"copies": False, "keeps": True}[how] == np.shares_memory(
+        ROWS, Tensor(ROWS).data)),
+    ("for each number, the {} of what", lambda way: WAYS[way]([15, 6]) == steps_of(FIRST)[2][2][0][2]),
+    ("starts with 1 for {}, since {}", lambda *names: {(name, 1) for name in names} == {steps_of(FIRST)[0][:2]}),
+    ("The {} of the list is the result", lambda which: A.pass_on(order := [FIRST[n] for n in "dab"])[
+        order[PLACE[which]]] == 1),
+    ("number is taken {} all reports", lambda when: len(steps_of(SECOND, {"after": max, "before": min}[when])) == 3),
+    ("Call the number that is taken {}, and suppose that some {} had still to report to it. Then {} was made from {}, "
+     "so", lambda taken, late, made, of: late == made and taken == of in operands(SECOND | {"z": SECOND["s"]}, made)),
+    ("waits to be taken is {} than y", lambda age: len(steps_of(SECOND, {"older": max, "newer": min}[age])) == 3),
+    ("For the program y = {}, s = {}, L = {}, with births 0 to {}, the", lambda y, s, L, last: data(
+        made := program(x=3.0, y=y, s=s, L=L)) == data(SECOND) and made["L"].born - made["x"].born == int(last)),
+    ("Their totals are made {}, and written {}.", lambda *when: [PLACE[word] for word in when] == {
+        "before": [0, -1], "after": [-1, 0]}[before(A.backward, "totals[leaf] =", "leaf.grad = total")]),
+    ("Within a pass, the *{}* of a number add up, as in {}.", lambda what, f: passes(f, 1)[0] == 3 * {
+        "uses": 2, "calls": 1}[what]),
+    ("in between {} get a `.grad`", lambda often: {"never": None, "always": 1}[often] == passes("x * x", 2)[1]),
+    ("once more, and {} it exactly", lambda how: {"doubles": 12, "triples": 18}[how] == passes("x * x", 2)[0]),
+    ("set `.grad` back to {}. if", lambda nothing: value(nothing) is Tensor(1.0).grad),
+    ("The product {}, for a constant matrix", lambda f: near(value(f, matrix=J, x=G), A.through(J, Tensor(G)).data)),
+    ("the seed stands to the {} of the Jacobian", lambda side: {"left": np.less, "right": np.greater}[side](*[float(
+        re.search(rf'text\((.+?), 1.9, "{word}"', PARTS[1])[1]) for word in ("seed", "Jacobian")])),
+    ("A {} beside a {} is as good", lambda line, n: near(moves_with([float(n), 1]), LINES[line][1])),
+    ("of both uses {} up: the slope along b is 5 7 9, the {} of the two", lambda *ways: near(
+        [WAYS[way](ROWS, axis=0) for way in ways], slopes(lambda b: b + np.zeros((2, 3)), ROWS[0], seed=ROWS)[0])),
+    ("then it repeats along axes of length {}.", lambda n: np.broadcast_shapes((2, int(n)), (2, 3)) == (2, 3)),
+    ("(2, 3) g itself {} def", lambda what: {"nothing": np.array_equal(A.unbroadcast(ROWS, (2, 3)), ROWS)}[what]),
+    ("B has a line for each entry of the {}.", lambda of: {"result": ROWS, "operand": ROWS[0]}[of].size == len(COPIES)),
+    ("only entry {} of the operand, and by 1, this is entry {} of {}. And", lambda one, other, f: near(
+        MAP["g"] @ MAP["B"] @ np.eye(3)[{"j": 2, "i": 5}[one]], matrices(f, **MAP)[{"j": 2, "i": 5}[other]])),
+    ("|{} - {}| relative", lambda left, right: near(*[inner(f, reduce=lambda g: A.unbroadcast(
+        g.reshape(2, 3), (3,)), g=ROWS.ravel(), B=COPIES, v=ROWS[0]) for f in (left, right)])),
+    ("1e-12 is {} than rounding", lambda how: {"more": np.greater, "less": np.less}[how](1e-12, GAPS["sum"].max())),
+    ("1 and 4 arrive, and their {} 5 is the slope along the {} number", lambda way, which: WAYS[way]([1, 4])
+     == A.unbroadcast(ROWS, (3,))[PLACE[which]]),
+    ("In *{} mode* the question is: if the {} moves by v, how does the {} move? It", lambda mode, *ends: [
+        SIZES[end] for end in ends] == [MAP["v"].size, matrices(MODES[mode], **MAP).size]),
+    ("In *{} mode* the question is: how does the sum of g * {} move with each {}?", lambda mode, *ends: [
+        SIZES[end] for end in ends] == [MAP["g"].size, matrices(MODES[mode], **MAP).size]),
+    ("cheaper? {} mode answers for one direction of the {} in a pass, {} mode for one question about the {}.",
+     lambda one, of, other, about: [matrices(MODES[mode.lower()], **MAP).size for mode in (one, other)] == [
+         SIZES[about], SIZES[of]]),
+    ("c = {}, d = {} and L = {} at 2 and 3, let {} move by 1 and {} by 0. Then {} moves by 1, {} by 3,", lambda c, d, L,
+     a, b, one, three: data(program(a=2.0, b=3.0, c=c, d=d, L=L)) == data(FIRST) and a != b and near([slope_of(
+         {"c": c, "d": d}[name], a, **NUMBERS) for name in (one, three)], [1, 3])),
+    ("at the cost of one {}. We could save the {} and", lambda *kinds: {*kinds} == {
+        type(FIRST["d"].edges[0][1]).__name__}),
+    ("so we {} by the distance", lambda how: A.numerical_grad(lambda x: x, 1.0, 3e-16) == {"divide": 1}[how]),
+    ("1e-12 a {} nudge computes e^h = 1.000000000001000 {} =", lambda way, f: value(f, h=1e-12) == {
+        "forward": np.exp(1e-12) - 1}[way]),
+    ("0.001 bending {} 10 and", lambda how: {"shrinks": np.less, "grows": np.greater}[how](*ERRORS["central"][[2, 1]])),
+    ("1e-13 cancellation {} some", lambda how: {"grows": GREW, "shrinks": 1 / GREW}[how] > 1),
+    ("The {} picture draws the ledger, step by step. The {} shows", lambda *which: [PLACE[word] for word in which] == [
+        *np.argsort([PARTS[1].index(f'picture("{name}"') for name in ("ledger", "engine")])] and (
+            *told("are left. In the {} picture each"), *told("its letter. In the {} the")) == which),
+    ("and the {} column is the ledger after it", lambda which: TRACE[2].strip("| ").split(" | ")[PLACE[which]] == (
+        ", ".join(f"{name} {total:.0f}" for name, _, total in steps_of(FIRST)[0][2]))),
+    ("and {} a and {} b stand", lambda *sides: [{"above": "2", "below": "0"}[side] for side in sides] == [
+        *re.search(r"{a: \(0, (.)\), b: \(0, (.)\)", PARTS[1]).groups()]),
+    ("In y = {}, z = {}, and so on, each line {} the", lambda y, z, how: slopes(lambda x: value(z, y=value(
+        y, x=x)), 1.0) == [{"doubles": 4}[how]]),
+    ("The program has {} edges, and one", lambda f: value(f, n=1) == len(FIRST["d"].edges)),
+    ("two entries, {} for {} and {} for {}. Since", lambda *names: near(J.T @ [2, -1], A.numerical_grad(lambda x: value(
+        "{} {} + {} {}".format(*names), g0=2, g1=-1, y0=J[0] @ x, y1=J[1] @ x), np.ones(2)))),
+    ("and a vector is {}. The", lambda how: raised(Tensor([1.0, 2.0]).backward) == {"refused": "ValueError"}[how]),
+    ("A {} report is added, and the {} one makes", lambda *reports: all(what in re.search(
+        r"if operand in ledger:(.*?)else:(.*?)# Only", inspect.getsource(A.backward), re.S)[{"later": 1, "first": 2}[
+            report]] for what, report in zip(("+ report", "heappush"), reports))),
+    ("If {} moves by a little, {} moves 21", lambda along, of: A.numerical_grad(lambda x: data(program(
+        **{"a": 2.0, "b": 3.0} | {along: x}, c="a + b", d="a * b", L="c * d"))[of], FIRST[along].data).round(6) == 21),
+    ("has the shape of the {}, {}, but", lambda what, shape: value(shape) == {"result": ROWS + ROWS[0]}[what].shape),
+    ("and look at `{}` when", lambda held: value(held, operand=FIRST["a"]) == FIRST["d"].edges[0][1]),
+    ("the sum would take the {} shape", lambda age: (x := Tensor(ROWS), y := x * 2, setattr(x, "data", ROWS[0])) and {
+        "new": ROWS[0], "old": ROWS}[age].shape == y.edges[0][0].shape),
+    ("near 2, the {} moves 12 times as far as the {}", lambda far, near_: near(12, {
+        "value": A.cube(2.0001) - 8, "input": 1e-4}[far] / {"input": 1e-4, "value": A.cube(2.0001) - 8}[near_], 1e-3)),
+    ("keep the {} of the 101", lambda which: near({"worst": np.max, "best": np.min}[which](abs((A.bent(0.1 + (
+        x := np.linspace(0, 1, 101))) - A.bent(x)) / 0.1 / A.bent_slope(x) - 1)), ERRORS["forward"][0])),
+    ("but for a term with {}. We", lambda term: near((series("h f1(x)", h=0.1) - np.exp(0.6 + 0.2j).imag) / value(
+        term, h=0.1), 8 * np.exp(0.6) / 6, rtol=0.01)),
+    ("For a {} h, the two values of f agree in {} of their", lambda size, part: (
+        {"most": 0.5}[part] < -np.log10(np.expm1({"small": 1e-12, "large": 1}[size])) / 16)),
+    ("They are {}, not", lambda how: (leaf := Tensor(J), leaf.data is {"remembered": (leaf * leaf).edges[0][2]}[
+        how].__closure__[0].cell_contents)[1]),
+    ("Between passes, the *{}* of", lambda what: passes("x * x", {"calls": 2, "uses": 1}[what])[0] == 12),
+    ("An axis of length {} is {}, as", lambda n, kept: A.unbroadcast(COPIES, (int(n), 3)).ndim == {"kept": 2}[kept]),
+    ("For a matrix it is the {}, and", lambda of: near(G.T @ J, ({"transpose": J.T, "inverse": 1 / J}[of] @ G).T)),
+    ("for copying it is {}. We", lambda what: GAPS[{"summing": "sum", "averaging": "mean"}[what]].max() < 1e-14),
+    ("a row b of shape {} for both lines of an X of shape {}; this", lambda b, X: value(X) == ROWS.shape
+     and value(b) == slopes(lambda b: b + ROWS, ROWS[0], seed=ROWS)[0].shape),
+    ("The cotangent of {} is 19,", lambda of: A.pass_on([SECOND[n] for n in "Lsyx"])[SECOND[of]] == 19),
+    ("how small moves of the {} move the {}.", lambda *ends: MAP["J"].shape == tuple(SIZES[end] for end in ends[::-1])),
+    ("If the {} moves by v, the {}", lambda of, to: MAP["B"].shape == (SIZES[to], {"operand": MAP["v"].size}[of])),
+    ("each half has to be {} by {} first", lambda how, by: near(ROWS.mean(), sum({
+        "multiplied": np.multiply, "divided": np.divide}[how](half.mean(), value(by)) for half in ROWS))),
+    ("wherever there was {} than one copy", lambda how: (GAPS["mean"] > 1e-12).tolist() == [{
+        "more": 1, "less": -1}[how] * (np.prod(to) - np.prod(one)) > 0 for one, to in A.broadcast_pairs()]),
 ]
 
 

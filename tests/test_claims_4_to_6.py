@@ -182,6 +182,27 @@ MU = (9 / 11) ** 2
 SGD = A.bowl_path(A.SGD, 1000, lr=2 / 101)
 MOMENTUM = A.bowl_path(A.Momentum, 1000, lr=(2 / 11) ** 2 / (1 - MU), beta=MU)
 
+NEURON = dict(zip("wxb", (2.0, 1.0, -1.0)))
+NEURON_SLOPES = dict(zip("wxb", slopes(lambda w, x, b: (w * x + b).sigmoid(), *NEURON.values())))
+XW = dict(zip("XW", slopes(lambda X, W: X @ W, [[1.0, 2], [3, 4]], [[5.0, 6], [7, 8]], seed=np.diag([1.0, 0.0]))))
+FORM = {"row": (1, -1), "column": (-1, 1)}
+KEPT = np.zeros(1)
+KEPT[[0, 0]] = [1.0, 10.0]
+LARGE, OFF = 1e7, abs(nudged(np.tanh, Z) - 1 + T * T).max()
+
+
+def power(u, v):
+    return slopes(lambda u, v: u ** v, np.array(u), np.array(v))
+
+
+def lane(array, which, what):
+    return {"row": array, "column": array.T}[what][PLACE[which]]
+
+
+def in_source(pattern, chapter):
+    """What a line of code says there."""
+    return eval(re.search(pattern, CHAPTERS[chapter])[1])
+
 
 CLAIMS = [
     # Chapter 4: words of one and of two operands
@@ -259,6 +280,70 @@ CLAIMS = [
     ("At logits z, for label {}:", lambda y: near(A.loss_slopes(Z)[2], COST[y])),
     ("The {} row is where", lambda which: A.loss_slopes(np.array([-5.0, 38.0]))[1][PLACE[which]] == 0),
     ("A shorter form, {}, is", says(A.logit_losses(Z, 0.3)[0], z=Z, y=0.3)),
+    ("By the rule of exp, x moves {} times as", says(slopes(Tensor.exp, np.log(X))[0], x=X)),
+    ("and far from 0 it tends to {} on both", lambda zero: near(slopes(Tensor.sigmoid, [-40.0, 40])[0], float(zero))),
+    ("Its slope is {} where x is {} 0, and {} where x is {}. At", lambda a, x, b, y: [float(a), float(b)] == [
+        slopes(Tensor.relu, {"above": 2.0, "below": -2.0}[where])[0] for where in (x, y)]),
+    ("and otherwise {} itself, which is {} there", lambda name, zero: (
+        code(A.relu_rule).endswith(f" g, {name})\n") and A.relu_rule(5.0, -3.0, 0.0) == float(zero))),
+    ('"""A word out = {}, with a rule ({}) for', lambda out, rule: all(
+        line in code(A.binary) for line in (f"Tensor({out},", f"rule_u({rule})", f"rule_v({rule})"))),
+    ("is the number with {} = {}.", says(U, U, u=U, v=V, out=U / V)),
+    ("and u stays, the product {} must", says(U, v=V, out=U / V)),
+    ("Since u^0 is {} for every u, its slope along {} is {}, at", lambda one, name, zero: (
+        near(U ** 0, float(one)) and near(power(U, 0 * U)["uv".index(name)], float(zero)))),
+    ("Since 0^v is {} for every v {} 0, its slope along {} is {}. So", lambda zero, where, name, slope: (
+        where == side(2.0) and 0 ** 2.0 == float(zero) and near(power(0.0, 2.0)["uv".index(name)], float(slope)))),
+    ("Along {}, for u below 0", chosen("v", "u", lambda: np.isfinite(A.along_base(1.0, -2.0, 3.0)))),
+    ("Where {} is 0 the exponent is {} and not {}, and g is {} as", lambda v, zero, no, g: all(
+        f"np.where({v} == 0, {line})" in code(A.along_base) for line in (f"{zero}.0, v - 1", f"{g}.0, g")) and (
+        formula("v - 1", v=0.0) == float(no))),
+    ("Where {} is 0 the logarithm is that of {}, and g is {}. base", lambda u, one, g: all(
+        f"np.where({u} == 0, {line})" in code(A.along_exponent) for line in (f"{one}.0, u", f"{g}.0, g"))),
+    ("When the {} operand is a constant, as", chosen("left", "right", lambda: (2 - Tensor(5.0)).data == -3)),
+    ("Python asks the {} one, by", chosen("right", "left", lambda: int.__sub__(2, Tensor(5.0)) is NotImplemented)),
+    ("as Python asks the {} operand", chosen("right", "left", lambda: Tensor.__rsub__(Tensor(5.0), 2).data == -3)),
+    ("`__rsub__` for `{}`", lambda name: getattr(Tensor, name)(Tensor(2.0), 5.0).data == -3),
+    ("again, with length {}, {} it copies", lambda one, when: np.expand_dims(Z, 0).shape[0] == int(one) and (
+        when == order(code(A.sum_), "expand_dims", "np.full"))),
+    ("A transpose puts axis {} in place {}.", lambda axis, place: all(value(place, k=k) == k and np.ones(
+        (3, 4, 5)).transpose(2, 0, 1).shape[k] == 3 + value(axis, order=[2, 0, 1], k=k) for k in range(3))),
+    ("would keep the {}. def", lambda which: KEPT[0] == [1, 10][PLACE[which]]),
+    ("It is used in {} for every {}, times {} each time, so its slopes add up over {}. Z", lambda z, j, w, over: near(
+        np.einsum(f"{z[2]}{z[4]},{w[2]}{w[4]}->ik", *[{"Z": G, "W": RIGHT, "X": LEFT}[name[0]] for name in (z, w)]),
+        slopes(lambda X, W: X @ W, LEFT, RIGHT, seed=G)[0]) and j == over == z[4]),
+    ("along the {} {} of X are", lambda *at: near(lane(XW["X"], *at), XW["X"][XW["X"] != 0])),
+    ("Along the {} {} of W they", lambda *at: near(lane(XW["W"], *at), XW["W"][XW["W"] != 0])),
+    ("as a {} on the left or a {} on the right.", lambda left, right: near(
+        X[:3].reshape(FORM[left]) @ RIGHT, X[:3] @ RIGHT) and (LEFT @ X[:3].reshape(FORM[right])).shape == (2, 1)),
+    ("for b, and 0.1966 for {} 0.1966 * {} = 0.1966 for {}, and 0.1966 * {} = 0.3932 for {} If", lambda z, x, w, u, y: (
+        z in "w x" and near([NEURON_SLOPES["b"] * NEURON[x], NEURON_SLOPES["b"] * NEURON[u]],
+                            [NEURON_SLOPES[w], NEURON_SLOPES[y]]) and (x, u) == (y, w))),
+    ("leave those {} alone", chosen("in front", "behind", lambda: "swapaxes(-1, -2)" in code(A.matmul))),
+    ("stand for all the axes {}. Both", chosen("in front", "behind", lambda: np.ones((2, 3))[..., 0].shape == (2,))),
+    ("undone by a reshape to the {} shape", chosen("old", "new", lambda: "g.reshape(x.shape)" in code(A.reshape))),
+    ("along the axes where it is {}.", chosen("shorter", "longer", lambda: np.full((2, 3), Z[:2, None]).size == 6)),
+    ("as numpy has it, the {} comes first", chosen("last", "second", lambda: np.ones((2, 3, 4)).T.shape[0] == 4)),
+    ("a minus sign turns the {} into the {}. So", lambda *both: np.diff([{"largest": np.argmax, "smallest": np.argmin}[
+        word](sign * P) for word, sign in zip(both, (1, -1))]) == 0),
+    ("It is {} on the left and {} on the right, and", lambda *two: near(
+        slopes(Tensor.relu, [-1.0, 1.0])[0], [float(slope) for slope in two])),
+    ("Its probability for class {} is p = {}, and for class {} it is {}. The",
+     lambda one, p, zero, q: true_class(p, one) and true_class(q, zero)),
+    ("the product is {}. A", chosen("largest", "smallest", lambda: SURE["right"][0] < SURE["wrong"][0])),
+    ("the product into a {}, and", lambda name: near(np.log(np.prod(P)), getattr(np, name)(np.log(P)))),
+    ("at z = 18.42, where {} is", says(1e-8, rtol=1e-2, p=A.logistic(18.42))),
+    ("at a ceiling of {} = 18.42", says(A.loss_slopes(np.array([45.0]))[0][0])),
+    ("The small {} term remains, and numpy's `{}` finds", lambda which, name: f"np.{name}(small)" in code(
+        A.logit_losses).split("losses = ")[1].split(" + ")[PLACE[which] - 1] and PLACE[which] == 2),
+    ("a logit that is {} (-5) to one that is so {} that", lambda *both: list(both) == [
+        "right" if loss < 0.1 else "wrong" for loss in A.loss_slopes(np.array([-5.0, 38]))[2]]),
+    ("for label 0: the {} loss and", lambda name: near(
+        A.loss_slopes(Z)[0], getattr(A, f"{name}_bce")(Tensor(Z), 0.0).data)),
+    ("its slope is {}, so the points that are {} wrong are", lambda zero, which: (
+        A.loss_slopes(np.array([2.0, 45.0]))[1][{"least": 0, "most": 1}[which]] == float(zero))),
+    ("a point with y = {} and z = 40 has", lambda y: near(A.softplus(40.0), 40 * float(y))),
+    ("(N, 1) against (N,) would make {}.", lambda s: (np.ones((3, 1)) + Z[:3]).shape == eval(s, {"N": 3})),
     # Chapter 5
     ("Points {}, labels {}, and", lambda *shapes: [str(a.shape) for a in A.small_numbers()[:2]] == list(shapes)),
     ("relative to the {} of them", lambda which: near(relative(2.0, 3.0), 1 / {"larger": 3, "smaller": 2}[which])),
@@ -293,6 +378,30 @@ CLAIMS = [
     ("subtracted in f, try a {} h", chosen("larger", "smaller", lambda: "ok" == verdict(
         lambda z: -(1.0 - z.sigmoid()).log(), 22.0, h=0.1))),
     ("beside a {} h, or", chosen("larger", "smaller", lambda: verdict(lambda w: w * w + 1e7, 1.0, h=0.1) == "ok")),
+    ("2 outputs and the {} loss", lambda name: f"{name}_bce(" in code(A.small_network)),
+    ("numbers in {} alone. def", lambda name: name not in re.search(r"small_loss\((.+)\)\.data", CHAPTERS[5])[1]),
+    ("If one is {} of the other, this is {}; if the signs differ, it may be {}.", lambda part, this, two: near(
+        [relative(PART[part], 1.0), relative(1.0, -1.0)], [float(this), float(two)])),
+    ("So it is {} tol only if the difference is {} the noise", lambda one, other: all((side(relative(
+        [0.5, 4], [0.5 - d, 4], 2e-4), 1e-4) == one) == (side(d, 2e-4) == other) for d in (1e-4, 3e-4))
+        and side(relative([0.5, 4], [0.4, 4], 2e-4), 1e-4) == one),
+    ("We take {} for {}, to", lambda more, least: (
+        formula(least) < float(more) and near(formula(least), 1 / (1 - 1 / 4)))),
+    ("But the nudged {} is h with", says(H, w=1 + H)),
+    ("slope along the {} number is 0", lambda which: nudged(lambda w: w ** 3, [1.0, 0.0])[PLACE[which]] < 1e-9),
+    ("for rounding, `{}` is 1e-10 and `{}` is 0.25e-10", lambda *both: list(both) == [
+        {"1e-10": "nudged", "3e-11": "halved"}[f"{A.numerical_grad(A.cube, 0.0, h):.0e}"] for h in (1e-5, 5e-6)]),
+    ("counts as true if {} verdicts", chosen("all", "any", lambda: not A.Report(
+        [SimpleNamespace(verdict=v) for v in ("ok", "WRONG")]))),
+    ("true if {} parameter was tried", chosen("every", "any", lambda: not A.gradcheck(
+        lambda w, b: w * w, [Tensor(1.0), Tensor(1.0)]))),
+    ("no relative error is {} tol.", chosen("above", "below", lambda: verdict(lambda w: w * w, 1.0) == "ok")),
+    ("digits that the {} one has", chosen("weaker", "stronger", lambda: OFF > 1e-13)),
+    ("moved off the {} axis", chosen("real", "imaginary", lambda: "+= 1j * h" in code(A.complex_slopes))),
+    ("So the error was the {}'s.", chosen("nudge", "engine", lambda: abs(TANH - 1 + T * T).max() < OFF)),
+    ("as in {} for p near {} f", lambda gap, one: formula(gap, p=float(one)) == 0),
+    ("judged: f is {} beside", chosen("large", "small", lambda: verdict(lambda w: w * w + LARGE, 1.0) != "ok")),
+    ("noise may be so {} that", chosen("large", "small", lambda: "no slope" in verdict(Tensor.relu, 4e-6))),
     # Chapter 6
     ("So W goes {} where g is {} 0", goes),
     ("0 and {} where it is {}, which is", goes),
@@ -359,6 +468,57 @@ CLAIMS = [
     ("even swings {} at", chosen("wider", "less", lambda: abs(MOMENTUM[:, 1]).max() > abs(SGD[:, 1]).max())),
     ("But it also goes {} along", chosen("faster", "slower", lambda: abs(MOMENTUM[20, 0]) < SGD[20, 0])),
     ("It needs less than a {} of", lambda part: A.steps_to_arrive(MOMENTUM) < PART[part] * A.steps_to_arrive(SGD)),
+    ("We want L to {}. So", chosen("fall", "rise", lambda: stepped(A.SGD, 2.0) < 1)),
+    ("and L by {} times that", says(nudged(lambda w: w * w / 2, 2.0), rtol=1e-6, g=2.0, lr=0.1)),
+    ("the same average, fed with {}.", lambda name: near(fed(*getattr(np, name)(5))[0][-1], FED.weight)),
+    ("an average whose shares sum to {}.", says(np.sum(SHARES) / FED.weight)),
+    ("A number times s has {} times", says(np.var(3 * Z) / np.var(Z), s=3.0)),
+    ("has n shares of {}, and the sum of their squares is {}.", says(
+        slopes(Tensor.mean, Z)[0], np.sum(slopes(Tensor.mean, Z)[0] ** 2), n=4)),
+    ("one number times the {} of the {} shares. A", lambda name, what: near(
+        getattr(np, name)({"squared": SHARES ** 2, "plain": SHARES}[what]), SHARES @ SHARES)),
+    ("and return the {} value", chosen("new", "old", lambda: A.Average(0.9).add(1.0) > 0)),
+    ("an average is divided by its {}.", lambda name: f"/ m.{name}" in code(A.Adam.direction)),
+    ("It has {} noise than", chosen("less", "more", lambda: SHARES @ SHARES < 1)),
+    ("g / sqrt(v) is about {} or {}.", lambda *signs: near([after(A.RMSProp, *[g] * 2000)[0] for g in (3.0, -3.0)],
+                                                           [float(sign) for sign in signs], 1e-6)),
+    ("makes a {} array, and leaves the {} one as it was, since a graph may remember the {} one", lambda *words: (
+        "p.data = p.data - " in code(A.Optimizer.step)) == (words == ("new", "old", "old"))),
+    ("has the length {}, whatever g is, unless it is {}.", lambda length, zero: near(formula(length, lr=0.1), -stepped(
+        A.Adam, 5.0, 0.0), 1e-6) and stepped(A.Adam, float(zero), 0.0) == 0),
+    ("In step 1, {} would be 0.2 where {} is 2, and {} would be 0.063", lambda *names: near([formula(
+        name, g=2.0, m=0.1 * 2, v=after(A.Adam, 2.0)[1][1].value) for name in names], [0.2, 2, 0.063], 0.01)),
+    ("correction*. {} it both averages", chosen("Without", "With", lambda: MEMORY[0].value < 3)),
+    ("divided by its length {} it", chosen("with", "without", lambda: A.excess(1)[0] > 1)),
+    ("as long as the weight of {} grows by more percent in a step than the root of the weight of {}, which",
+     lambda m, v: np.sum(np.diff(np.log(WEIGHTS[m].weight)) > np.diff(np.log(WEIGHTS[v].weight)) / 2) == R.argmax()),
+    ("44 the weight of {} is within a", lambda m: WEIGHTS[m].weight[43] > 0.99 > WEIGHTS[m].weight[42]),
+    ("how many times as {} as", chosen("long", "short", lambda: R[0] > 1)),
+    ("belongs to step 1, and r[{}] to step t", lambda at: R[value(at, t=12)] == R.max()),
+    ("< 0.005 {} 1.1 from", chosen("Below", "Above", lambda: R[1750] < 1.1)),
+    ("RMSProp has an average {} and", lambda name: name in parameters(A.RMSProp.direction)),
+    ("its first v is {}, so its first step is {}. That", says(
+        after(A.RMSProp, 3.0)[1][0].value, -stepped(A.RMSProp, 3.0, 0.0), rtol=1e-6, g=3.0, lr=0.1)),
+    ("TensorFlow adds it {}, says", lambda place: place in dict(ROWS).values() and not ours(0, place)),
+    ("first step of a small slope is {}.", chosen("small", "large", lambda: first_steps(*ROWS[-1])[1] < 1)),
+    ("axis a {} lr throws", chosen("large", "small", lambda: abs(1 - 0.03 * AXIS["steep"]) > 1)),
+    ("So lr has to be {}, and", chosen("small", "large", lambda: abs(1 - 0.03 * AXIS["steep"]) > 1)),
+    ("long run the {} of the two", chosen("slower", "faster", lambda: np.prod(A.bowl_path(A.SGD, 9, lr=0.013)[-1]) < 0
+                                          < np.diff(abs(A.bowl_path(A.SGD, 9, lr=0.013)[-1][::-1]))[0])),
+    ("derive it: mu = {} and, for the sum, lr = {}. There", lambda *both: near(
+        [formula(one) for one in both], [in_source(rf"\n    {name} = (\(.+)", 6) for name in ("mu", "lr")])),
+    ("The {} of the bowl has", chosen("root", "square", lambda: "height = np.sqrt(gentle" in CHAPTERS[6])),
+    ("the distance stays {} 1e-6 of the {}.", lambda where, which: where == ("below" if A.steps_to_arrive(
+        SGD) > 1 else "above") and f"* distance[{PLACE[which]}]" in code(A.steps_to_arrive)),
+    ("In the {} picture a line marks r = {}. There a step {} correction", lambda panel, r, word: (
+        f"axhline({r}," in code(A.draw_optimizers).split(f"axes[{['upper', 'lower'].index(panel)}]")[1]
+        and word == ("without" if R[0] > 1 else "with"))),
+    ("above: the {} the plane, the {} it is", lambda *words: words in [("darker", "higher"), ("lighter", "lower")]
+     and "linspace(0, 0.2" in code(A.show_walks)),
+    ("it is. {} walks jump across the valley with every", chosen("Both", "No", lambda: all(
+        np.all(path[1:40, 1] * path[:39, 1] < 0) for path in (SGD, MOMENTUM)))),
+    ("distances shrink by about {} a step, and those of SGD by {}.", says(
+        *[np.linalg.norm(path[300]) / np.linalg.norm(path[299]) for path in (MOMENTUM, SGD)], rtol=0.01)),
 ]
 
 
