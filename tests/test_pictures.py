@@ -627,6 +627,12 @@ def test_the_nudge_is_drawn_over_sixteen_powers_of_ten(shown):
     spots = {text.split(",")[0]: place for text, place in labels(shown["nudge"].figure.axes[0]).items()}
     tips = [h[np.argmin(errors[way])] for way in ("forward", "central")]
     assert spots["cancellation"][0] < min(tips) and spots["bending"][0] > max(tips)
+    # A name stands nearer to its own curve than to the others, in powers of ten.
+    for way in errors:
+        x, y, _ = spots[way]
+        away = {other: np.min(np.hypot(np.log10(h / x), np.log10(np.maximum(found, 1e-17) / y)))
+                for other, found in errors.items()}
+        assert min(away, key=away.get) == way, away
 
 
 def test_the_pass_by_hand_is_drawn(shown):
