@@ -593,6 +593,16 @@ def test_a_word_that_computes_something_else_is_wrong():
     assert {case.detail for case in report.rows if case.verdict == "WRONG"} == {"another value"}
 
 
+def test_a_slope_below_the_noise_is_not_judged():
+    """A large constant hides it; where both sides are near 0, and where the engine says nan, there is a verdict."""
+    peer = A.Peer(A.Tensor, A.gradient, "with a seed", 1e-5, 1e-4)
+    hidden, detail = A.judged(lambda x: x * 1e-3 + 1e9, [np.array(1.5)], 0, peer, 1)
+    assert hidden == "not judged" and detail.startswith("0.00, nudged ")
+    assert A.judged(lambda x: x - x, [np.array(1.5)], 0, peer, 1) == ("ok", "")
+    nan = A.elementwise(np.exp, lambda g, x, out: g * np.nan)
+    assert A.judged(nan, [np.array(1.5)], 0, peer, 1)[0] == "WRONG"
+
+
 # --- no engine at all
 
 def no_tensor(array):

@@ -34,6 +34,17 @@ def words(name, *checks):
         return {check: A.verdict(A.CHECKS[check]) for check in checks or set(A.CHECKS) - {"Adam"}}
 
 
+def test_a_fault_is_the_function_of_its_name():
+    for name, fault in A.FAULTS.items():
+        assert getattr(A, name) is fault.function
+
+
+def test_the_wrong_axis_is_summed_of_the_transposed():
+    g = np.arange(9.0).reshape(3, 3)
+    with A.planted("wrong_axis_summed"):
+        assert np.array_equal(A.unbroadcast(g, (1, 3)), g.T.sum(axis=0, keepdims=True))
+
+
 def test_every_fault_is_of_a_kind_has_a_line_and_replaces_what_is_there():
     assert len(A.FAULTS) == 23
     kinds = [f.kind for f in A.FAULTS.values()]
