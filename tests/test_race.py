@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from anatomy import OPTIMIZERS, RATES, SGD, Adam, race, room, spread, train, train_many
+from anatomy import OPTIMIZERS, RATES, SGD, Adam, race, race_table, room, spread, train, train_many
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -108,3 +108,14 @@ def test_a_share_on_the_grid_is_its_own_bound(points):
 def test_no_rate_overflows(name):
     with np.errstate(all="raise", under="ignore"):
         train_many(OPTIMIZERS[name], [1], RATES.reshape(7, 1, 1, 1), steps=50)
+
+
+def test_a_row_of_the_table_has_the_rate_the_median_loss_and_the_range(capsys):
+    """The mean of these losses is 10.34."""
+    losses = np.zeros((4, 7, 10)) + [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 1.0, 100.0]
+    shares = np.full((4, 7, 10), 0.93)
+    race_table("made", [0, 3, 5, 6], losses, shares)
+    head, *rows = capsys.readouterr().out.splitlines()[:5]
+    rates = ["0.001", "0.1", "1", "3"]
+    assert [row.split()[:3] for row in rows] == [[name, rate, "0.45"] for name, rate in zip(OPTIMIZERS, rates)]
+    assert all(row.endswith("  93% (90% to 95%)") for row in rows)
