@@ -398,6 +398,33 @@ def test_growth_is_refused_by_a_step_and_by_numpy():
                 grad += np.ones(stretched)
 
 
+def test_the_gap_of_labels_is_the_largest(monkeypatch):
+    """The slopes of one point differ by 0.3, and all others are equal."""
+    monkeypatch.setattr(A, "slopes_along", lambda logits, labels: 0.3 * (np.arange(3) == 1) * (labels[0] != 0.5))
+    monkeypatch.setattr(A, "trained", lambda optimizer: 0.5)
+    assert [m.found for m in A.LabelsInARow().measure()] == [0.5, 0.3]
+
+
+def test_grown_biases_give_way_to_their_means(monkeypatch):
+    """The last measurement is that of a network whose biases are the means over all points."""
+    trained, means = [], []
+
+    class Grown:
+        def __init__(self):
+            rng = np.random.default_rng(3)
+            self.params = [A.Tensor(rng.standard_normal(shape)) for shape in ((2, 64), (300, 64), (64, 1), (300, 1))]
+            trained.append(self)
+            means[:] = [p.data.mean(axis=0) for p in self.params[1::2]]
+
+    monkeypatch.setattr(A, "descend", Grown)
+    monkeypatch.setattr(A, "accuracy_of", lambda grown: grown.params[1].data.ravel()[:64].sum())
+    *_, fewer = A.CopiesNotSummed().measure()
+    honest, grown = trained
+    for p, mean in zip(grown.params[1::2], means):
+        assert np.allclose(p.data, mean) and p.shape == (1, len(mean))
+    assert np.isclose(fewer.found, honest.params[1].data[0].sum() - means[0].sum())
+
+
 def test_growth_counts():
     assert found("growth", "numbers in the network") == 257 + 299 * (64 + 1)
     assert found("growth", "points right") == 1
