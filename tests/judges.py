@@ -19,6 +19,19 @@ def slopes(f, *arrays, seed=None):
     return np.asarray(y.data), [leaf.grad for leaf in leaves]
 
 
+def gradients(f, *arrays, seed=None):
+    """The slopes of f along leaf Tensors of these arrays."""
+    return slopes(f, *arrays, seed=seed)[1]
+
+
+def raised(call, *arguments, **settings):
+    """The name of the error that this call raises, or nothing."""
+    try:
+        call(*arguments, **settings)
+    except Exception as error:
+        return type(error).__name__
+
+
 def step(f, x, nudge):
     """The slope of the number f along each entry of x, by that nudge."""
     x = np.asarray(x, dtype=float)

@@ -10,6 +10,7 @@ import anatomy as A
 import reading
 from anatomy import BREAKAGES, NUMBERS, PROGRAMS, SOLUTIONS, Tensor
 from conftest import PARTS
+from judges import gradients, raised
 from reading import GOLDEN, flat, read
 
 SOURCE = "".join(PARTS[9:])
@@ -71,19 +72,6 @@ source = lru_cache(inspect.getsource)
 
 def parameters(function):
     return tuple(inspect.signature(function).parameters)
-
-
-def error_of(call, *arguments):
-    try:
-        call(*arguments)
-    except Exception as error:
-        return type(error).__name__
-
-
-def slopes(f, *arrays, seed=None):
-    leaves = [Tensor(array) for array in arrays]
-    f(*leaves).backward(seed)
-    return [leaf.grad for leaf in leaves]
 
 
 def walk(kind, *gs, **settings):
@@ -198,14 +186,14 @@ CLAIMS = [
      and "max(" in source(A.worst_error) and A.judge(np.ones(1), np.ones(1), 0.0, 1e-4)[2] == "ok"),
     ("that of chapter {}, y + y * y with", tells("y + y * y")),
     ("that of chapter 2, {} with y = {}, at x = {}. Its slope is {} = 114", lambda outer, inner, x, slope: (
-        slopes(lambda x: value(outer, y=value(inner, x=x)), float(x)) == [value(slope)])),
+        gradients(lambda x: value(outer, y=value(inner, x=x)), float(x)) == [value(slope)])),
     ("which is nodes {} the loss before those {} it.", lambda near, far: (near, far) == ("close to", "far from")
      and breadth_first() == [0, 1, 2, 3]),
     ("y is taken {} y * y has", lambda when: when == "before" and breadth_first()[1] < breadth_first()[2]),
     ("cover, the expression of chapter {}, in", tells("def cover(")),
     ("can stretch the {} side of += but not the {} one", lambda can, cannot: (can, cannot) == ("right", "left")
-     and error_of(np.zeros((2, 3)).__iadd__, np.ones(3)) is None
-     and error_of(np.zeros(3).__iadd__, np.ones((2, 3))) == "ValueError"),
+     and raised(np.zeros((2, 3)).__iadd__, np.ones(3)) is None
+     and raised(np.zeros(3).__iadd__, np.ones((2, 3))) == "ValueError"),
     ("`second_over_first` takes {} such steps, and looks at the slope along the {} bias", lambda count, which: (
         f"range({n(count):.0f})" in source(A.second_over_first)
         and {"first": "b1", "last": "b2"}[which] + ".grad" in source(A.second_over_first))),
@@ -237,7 +225,7 @@ CLAIMS = [
         and "slopes[{second}] / slopes[{first}]".format(**{top: 1, low: 0}) in source(A.second_over_first))),
     ("The operator {} writes into the array", lambda sign: f"x.data {sign} 10" in source(A.EditedArray.measure)
      and found("editing")[0] != 6),
-    ("has locked the array, by {}. PyTorch", lambda code: error_of(
+    ("has locked the array, by {}. PyTorch", lambda code: raised(
         exec, f"{code}\nx.data *= 10", {"x": Tensor([3.0])}) == "ValueError"),
     ("labels of {}, which is the {} of all", lambda half, kind: getattr(np, kind)(A.spiral()[1]) == value(half)),
     ("The loss is {} in the label", lambda word: word == "linear" and np.allclose(np.diff([A.patched_bce(Tensor(
@@ -246,7 +234,7 @@ CLAIMS = [
     ("a second, {} h. Both", lambda size: size == "smaller" and abs(found("kink")[2] - 1) < abs(found("kink")[0] - 1)),
     ("kink, where relu is {}: {} = 0.55", lambda word, f: word == "flat" and A.positive(-1e-5) == A.positive(-1.0)
      and np.isclose(value(f), found("kink")[0])),
-    *[(template, lambda verb: verb[:6] == "refuse" and error_of(lambda: walk(
+    *[(template, lambda verb: verb[:6] == "refuse" and raised(lambda: walk(
         A.SGD, np.ones((2, 1)), lr=0.1)) == "ValueError") for template in (
             "Our optimizers {} a gradient of another", "step of our optimizers, which {} such")],
     ("way makes a {} array, and leaves the {} one", lambda *ages: ages == ("new", "old") and found("editing")[1] == 6),
@@ -268,7 +256,7 @@ CLAIMS = [
     ("({}, {}, {}) for a batch of this size", lambda *names: [A.cost_of_step(300)[names.index(name)] for name in
      ("Tensors", "rule calls")] == [n(*told("The {} Tensors are four")), n(*told("so there are {} calls."))]),
     ("rules are two products, {} and {}, and", lambda *rules: [value(rule, g=1.0, a=2.0, b=3.0) for rule in rules]
-     == slopes(lambda a, b: a * b, 2.0, 3.0)),
+     == gradients(lambda a, b: a * b, 2.0, 3.0)),
     ("That makes {} operations where", lambda count: n(count) == sum(cost_of("a * b"))),
     ("cost at most {} times the value", lambda count: n(count) == max(sum(cost_of("a * b")), sum(cost_of("a + b")))),
     ("Count products only, and it is at most {} times.", lambda count: n(count) == sum(cost_of("a * b")[:2])),
@@ -305,7 +293,7 @@ CLAIMS = [
      and value(f, g=2, y=3) == value(other, g=2, b=3)),
     ("By hand it works: {}, the slope of {}, is", lambda slope, f: np.isclose(A.numerical_grad(lambda w: value(
         f, w=w), 1.3), value(slope, w=1.3))),
-    ("as a program, and its slope {}.", lambda f: slopes(lambda w: 3 * w * w, 3.0) == [value(f, w=3.0)]),
+    ("as a program, and its slope {}.", lambda f: gradients(lambda w: 3 * w * w, 3.0) == [value(f, w=3.0)]),
     ("in between; chapter {} says", tells("over calls")),
     ("beside the list of chapter {}.", tells("def gradcheck(")),
     ("which we took from Polyak in chapter {}.", tells("the best from Polyak")),
@@ -361,33 +349,33 @@ CLAIMS = [
     ("`check` takes the {} of an exercise and an {}:", lambda *names: parameters(A.check) == names),
     ("An exercise is a {}, a {} and a {}.", lambda *names: A.Exercise._fields == names),
     ("`{}` becomes {}. In the table {} the", lambda f, name, table: getattr(A, table)[name].function.__name__ == f),
-    ("\"\"\"{} unless the number or array", lambda error: error_of(A.match_number, 1.0, 2.0) == error),
+    ("\"\"\"{} unless the number or array", lambda error: raised(A.match_number, 1.0, 2.0) == error),
     ("against the nudge, by chapter {}'s", tells("def gradcheck(")),
-    ("Returns a {}. A {} with all names if there is none", lambda kind, error: error_of(A.check, "another", 1) == error
+    ("Returns a {}. A {} with all names if there is none", lambda kind, error: raised(A.check, "another", 1) == error
      and type(A.check("nudge.1", 0.5)).__name__ == kind),
     ("as `exp` in chapter {} does. A", tells("Tensor.exp =")),
     ("returns the sums {}, {}, {} and so on, of shape (n,). For {} that is {}. The",
      lambda a, b, c, x, sums: np.allclose([value(f, **dict(zip(("x0", "x1", "x2"), listed(x)))) for f in (a, b, c)],
                                           listed(sums))),
-    ("for the seed 1, 1, 1 the slopes are {}. Graded", lambda found: np.allclose(slopes(
+    ("for the seed 1, 1, 1 the slopes are {}. Graded", lambda found: np.allclose(gradients(
         A.cumulative_sum, POINTS, seed=np.ones(3)), listed(found))),
     ("For {} that is {}, and the slopes are {} and {}. At", lambda x, sizes, *found: np.allclose(
-        [abs(listed(x)), *slopes(A.absolute, listed(x), seed=[1, 1])], [listed(sizes), list(map(float, found))])),
+        [abs(listed(x)), *gradients(A.absolute, listed(x), seed=[1, 1])], [listed(sizes), list(map(float, found))])),
     ("any slope from {} to {} lies nowhere {} the", lambda low, high, side: side == "above" and all(
         np.all(float(slope) * POINTS <= abs(POINTS)) for slope in (low, high)) and float(high) - float(low) == 2),
     ("For {} and {} that is {}. The slopes are {} along the first and {} along", lambda a, b, c, *found: np.allclose(
-        [np.maximum(listed(a), listed(b)), *slopes(A.maximum, listed(a), listed(b), seed=[1, 1])],
+        [np.maximum(listed(a), listed(b)), *gradients(A.maximum, listed(a), listed(b), seed=[1, 1])],
         [listed(c), *map(listed, found)])),
-    ("a tie, we want {} along each", lambda half: slopes(A.maximum, 2.0, 2.0) == [value(half)] * 2),
+    ("a tie, we want {} along each", lambda half: gradients(A.maximum, 2.0, 2.0) == [value(half)] * 2),
     ("For 0, 0 it is log {} = 0.693. For {} it is {}, though", lambda two, x, large: np.allclose([A.logsumexp(Tensor(
         z)).data for z in ([0.0, 0.0], listed(x))], [np.log(n(two)), float(large)], atol=5e-4, rtol=0)),
     ("The slopes for {} are {} and {}. Graded", lambda x, *found: np.allclose(
-        slopes(A.logsumexp, listed(x)), list(map(value, found)))),
+        gradients(A.logsumexp, listed(x)), list(map(value, found)))),
     ("p[k] is {}, over the sum", lambda f: np.isclose(value(f, z=POINTS, k=2), np.exp(POINTS[2]))),
     ("A point costs {} of its own class, and the function returns the {} cost", lambda f, kind: np.isclose(
         getattr(np, kind)([value(f, p=softmax(POINTS)[k]) for k in (2, 0)]), cross([POINTS, POINTS], 2, 0))),
     ("with logits {} and the label {} it is log {}. The slopes along its logits are {} and {}.",
-     lambda z, label, two, *found: np.isclose(cross([listed(z)], int(label)), np.log(n(two))) and np.allclose(slopes(
+     lambda z, label, two, *found: np.isclose(cross([listed(z)], int(label)), np.log(n(two))) and np.allclose(gradients(
          lambda z: A.cross_entropy(z, np.array([int(label)])), [listed(z)])[0], list(map(value, found)))),
     ("with the logits {} and the labels {} and {} it is the mean of {} and {}, which is {}.",
      lambda z, own, other, *costs: [n(cost) for cost in costs] == [
@@ -419,14 +407,14 @@ CLAIMS = [
     ("are small for the {}. Beside", lambda which: np.abs(A.SLOPES[{"first": 0, "second": 1}[which]]).max() <= 0.01),
     ("And chapter {}'s liar", tells("liar")),
     ("rule says {} where it should say {}: this", lambda lie, f: f"g * ({lie})" in PROSE.split("lying_tanh =")[1][:90]
-     and np.isclose(slopes(Tensor.tanh, 0.4)[0], value(f, out=np.tanh(0.4)))),
-    ("is used in {} sum, the second in all but {}, and", lambda share, but: share == "every" and slopes(
+     and np.isclose(gradients(Tensor.tanh, 0.4)[0], value(f, out=np.tanh(0.4)))),
+    ("is used in {} sum, the second in all but {}, and", lambda share, but: share == "every" and gradients(
         A.cumulative_sum, POINTS, seed=np.ones(3))[0].tolist()[:2] == [3, 3 - n(but)]),
     ("a and b returns {} entry by entry, and stretches {} to", lambda f, which: which == "both" and np.allclose(value(
         f, a=POINTS, b=-POINTS), A.maximum(Tensor(POINTS), Tensor(-POINTS)).data) and any(
             a.shape != np.broadcast_shapes(a.shape, b.shape) != b.shape for [a, b], _ in cases("rules.4"))),
     ("both slopes must add up to {}, and halves prefer {} operand", lambda total, which: which == "neither" and (
-        sum(slopes(A.maximum, 2.0, 2.0)) == float(total) and np.ptp(slopes(A.maximum, 2.0, 2.0)) == 0)),
+        sum(gradients(A.maximum, 2.0, 2.0)) == float(total) and np.ptp(gradients(A.maximum, 2.0, 2.0)) == 0)),
     ("(..., n), returns {} along the {} axis, of", lambda f, which: np.allclose(np.log(np.exp([POINTS] * 2).sum(
         {"last": -1}[which])), value(f.replace("...", "e^x1").replace("(n-1)", "2"), x0=0.3, x1=-0.7, x2=1.1))
      and A.logsumexp(Tensor([POINTS] * 2)).shape == (2,)),
@@ -446,7 +434,7 @@ CLAIMS = [
     ("an operand that is {} used counts as a {},", lambda no, what: no == "not" and what == "failure" and (
         not A.gradcheck(lambda a, row, column: a * row, A.LEAVES).ok)),
     ("slips through a cover {} sigmoid. Its slope says {} where at {} {} is right", lambda side, said, bound, right: (
-        (side, bound) == ("without", "most") and slopes(Tensor.sigmoid, 0.0)[0] == value(right)
+        (side, bound) == ("without", "most") and gradients(Tensor.sigmoid, 0.0)[0] == value(right)
         and float(said) - value(right) == value(told("relative error of at least {}. But our")[0]))),
     ("at 2 too {}, if a", lambda size: {"large": 1, "small": -1}[size] * NUMBERS["nudge.1"].function() > 0),
     ("b3 of shapes {} and makes", lambda shapes: list(eval(shapes.replace(" and", ","), {"H": 3, "K": 2})) == [
@@ -459,26 +447,27 @@ CLAIMS = [
     ("every w {} a part of itself", lambda verb: verb == "loses" and walk(A.AdamW, 0.0, lr=0.1, decay=0.5)[0] < 1),
 
     # The answers
-    ("the {} entry in the last sum alone", lambda which: slopes(A.cumulative_sum, POINTS, seed=[1, 1, 1])[0][
+    ("the {} entry in the last sum alone", lambda which: gradients(A.cumulative_sum, POINTS, seed=[1, 1, 1])[0][
         {"first": 0, "last": -1}[which]] == 1),
     ("by chapter {} its adjoint is", tells("adjoint")),
     ("end. The product {} is another", lambda f: np.allclose(value(f, B=np.tri(3), x=POINTS), np.cumsum(POINTS))),
     ("The *size* of x is {}. {} 0 the first term has the slope {}, {} 0 the second has {}, and",
-     lambda f, above, one, below, two: (above, below) == ("Above", "below") and [[slopes(lambda x: value(
+     lambda f, above, one, below, two: (above, below) == ("Above", "below") and [[gradients(lambda x: value(
          term, x=x, relu=Tensor.relu), x)[0] for term in f.split(" + ")] for x in (0.7, -0.7)] == [
              [float(one), 0], [0, float(two)]]),
     ("*larger of two* is half of {}. At a tie |a - b| has the slope {}, and", lambda f, slope: value(f, a=2, b=5) == 10
-     and slopes(lambda a, b: A.absolute(a - b), 2.0, 2.0) == [float(slope)] * 2),
-    ("The sum of a and {} has the same value, but at a tie {} gets all", lambda f, who: slopes(lambda a, b: a + value(
+     and gradients(lambda a, b: A.absolute(a - b), 2.0, 2.0) == [float(slope)] * 2),
+    ("The sum of a and {} has the same value, but at a tie {} gets all",
+     lambda f, who: gradients(lambda a, b: a + value(
         f, a=a, b=b, relu=Tensor.relu), 2.0, 2.0) == {"a": [1, 0], "b": [0, 1]}[who]),
     ("c is the {} entry of each row. No {} is {} 1", lambda which, f, side: (which, side) == ("largest", "above")
      and np.max(value(f, x=POINTS, c=max(POINTS))) == 1),
-    ("So a Tensor with the rule {} is", lambda f: np.allclose(slopes(A.logsumexp, POINTS, seed=0.3), value(
+    ("So a Tensor with the rule {} is", lambda f: np.allclose(gradients(A.logsumexp, POINTS, seed=0.3), value(
         f, g=0.3, p=softmax(POINTS)))),
     ("*cross-entropy*, {} of the own class is that logarithm {} the", lambda f, word: word == "less" and np.isclose(
         value(f, p=softmax(POINTS)[2]), A.logsumexp(Tensor(POINTS)).data - POINTS[2])),
     ("Its slopes are p[k], less {} for the own class, over {}.", lambda one, N: np.allclose(
-        slopes(lambda z: A.cross_entropy(z, np.array([2, 2])), [POINTS] * 2),
+        gradients(lambda z: A.cross_entropy(z, np.array([2, 2])), [POINTS] * 2),
         (softmax(POINTS) - [0, 0, n(one)]) / value(N, N=2))),
     ("This is the p - y of chapter {} again", tells("p - y")),
     ("By chapter {} the sum u is", tells("u <- mu u + g")),
@@ -488,10 +477,10 @@ CLAIMS = [
      and not passes(A.wider_cover)),
     ("a transpose uses {}, and not", lambda name: f"g.transpose({name})" in source(A.transpose_by_order)),
     ("uses x0 in {} sums", lambda share: share == "all" and np.all(A.cumulative_sum(Tensor([1.0, 0, 0])).data == 1)),
-    ("as well, from the {} end", lambda end: slopes(A.cumulative_sum, POINTS, seed=[1.0, 2, 4])[0].tolist() == {
+    ("as well, from the {} end", lambda end: gradients(A.cumulative_sum, POINTS, seed=[1.0, 2, 4])[0].tolist() == {
         "other": [7, 6, 4], "same": [1, 3, 7]}[end]),
-    ("and at {} relu's slope is {} in both", lambda x, slope: slopes(Tensor.relu, float(x)) == [float(slope)]),
-    ("a gets {} of g and b {}.", lambda *words: [{"all": 1, "nothing": 0}[word] for word in words] == slopes(
+    ("and at {} relu's slope is {} in both", lambda x, slope: gradients(Tensor.relu, float(x)) == [float(slope)]),
+    ("a gets {} of g and b {}.", lambda *words: [{"all": 1, "nothing": 0}[word] for word in words] == gradients(
         lambda a, b: a + (b - a).relu(), 2.0, 2.0)),
     ("of the average that is {} kept: the {} m, and the {} g once", lambda *words: words == ("not", "new", "same") and (
         A.Nesterov([Tensor(0.0)], 1.0).direction(1.0, m := A.Average(0.9)), m.value) == pytest.approx((0.19, 0.1))),

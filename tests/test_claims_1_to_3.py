@@ -10,10 +10,11 @@ import anatomy as A
 import reading
 from anatomy import Tensor
 from conftest import PARTS, PREFACE, ROOT, SOURCE
+from judges import gradients, raised
 from reading import WORDS, flat, value
 
 near = np.allclose
-told = partial(reading.told, text=flat("".join([PREFACE, *PARTS[:3]])))       # the whole text takes long to search
+told = partial(reading.told, text=flat("".join([PREFACE, *PARTS[:3]])))   # its own chapters
 matrices = partial(value, times="@")
 RNG = np.random.default_rng(1)
 PLACE = {"first": 0, "second": 1, "last": -1}
@@ -41,14 +42,6 @@ def inner(written, **names):
     """<a, b> of the prose."""
     left, right = re.fullmatch(r"<(.+), (.+)>", written).groups()
     return np.sum(matrices(left, **names) * matrices(right, **names))
-
-
-def raised(function, *args):
-    """The name of the error that this call raises, or nothing."""
-    try:
-        function(*args)
-    except Exception as error:
-        return type(error).__name__
 
 
 def block(first, last):
@@ -91,13 +84,6 @@ def before(function, one, other):
 def slope_of(written, along, **numbers):
     """The slope of a formula along one of its names, by nudges."""
     return A.numerical_grad(lambda x: value(written, **numbers | {along: x}), numbers[along])
-
-
-def slopes(f, *numbers, seed=None):
-    """The slopes of f along leaf Tensors of these numbers."""
-    leaves = [Tensor(x) for x in numbers]
-    f(*leaves).backward(seed)
-    return [leaf.grad for leaf in leaves]
 
 
 def series(written, **names):
@@ -188,7 +174,7 @@ def seeds_pick(seed, of, which, line, other_seed, other, other_line, both):
 
 
 def copied_and_summed(forward, backward):
-    [g] = slopes(lambda b: b + np.zeros((2, 3)), ROWS[0], seed=ROWS)
+    [g] = gradients(lambda b: b + np.zeros((2, 3)), ROWS[0], seed=ROWS)
     ways = {"copied": COPIES @ ROWS[0], "summed": ROWS.sum(axis=0)}
     return np.array_equal(ways[forward].ravel(), [*ROWS[0], *ROWS[0]]) and np.array_equal(ways[backward], g)
 
@@ -242,7 +228,7 @@ CLAIMS = [
     ("falls from the {} to its best h, and the nudges that subtract climb again on the {}.", lambda *sides: [
         {"right": 0, "left": -1}[side] for side in sides] == [np.argmax(ERRORS["complex"]), -1]),
     ("meet. A {} nudge with h = 1e-5 is right to nine", lambda way: ERRORS[way][4] < 1e-9),
-    ("ask whether a number is {} 0", lambda side: slopes(Tensor.relu, {"above": 0.5, "below": -0.5}[side])[0] == 1),
+    ("ask whether a number is {} 0", lambda side: gradients(Tensor.relu, {"above": 0.5, "below": -0.5}[side])[0] == 1),
     ("Chapter {} gets around", chapter("\ndef complex_slopes(")),
     ("The network of chapter {} has", chapter("\ndef weights(")),
     ("has {} layers of weights and biases, {} =", lambda layers, sizes: len(A.weights()) == 2 * count(layers)
@@ -255,7 +241,8 @@ CLAIMS = [
     ("For the same reason the slope along {} is {} =", lambda along, f: near(
         value(f, **NUMBERS), 5 * slope_of("a * b", along, **NUMBERS))),
     ("along a path, slopes {}.", lambda way: near([WAYS[way](path(name)) for name in "cd"], [6, 15])),
-    ("Over several paths, slopes {}.", lambda way: WAYS[way]([6, 15]) == slopes(lambda a: (a + 3) * (a * 3), 2.0)[0]),
+    ("Over several paths, slopes {}.",
+     lambda way: WAYS[way]([6, 15]) == gradients(lambda a: (a + 3) * (a * 3), 2.0)[0]),
     ("The moves add up to {} (and {},", lambda both, rest: near(
         value(both, dx=1e-3) + value(rest, dx=1e-3), 3.001 ** 2 - 9, rtol=1e-9)),
     ("The {} and the {} in these rules are the values of {} and {} at", lambda one, two, *names: [
@@ -292,7 +279,8 @@ CLAIMS = [
         value(f"({item})", born=n, node=n) for n in range(3))[1] == {"newest": 2, "oldest": 0}[age]),
     ("subject of chapter {}: here", chapter("\ndef unbroadcast(")),
     ("with a seed the slope of {}. seed:", lambda f: near(
-        slopes(partial(A.through, J), [1.0, 2.0], seed=[2.0, -1.0]), moves_with([2.0, -1.0], f.replace("self", "y")))),
+        gradients(partial(A.through, J), [1.0, 2.0], seed=[2.0, -1.0]),
+        moves_with([2.0, -1.0], f.replace("self", "y")))),
     ("Another shape is a {};", lambda error: raised(Tensor([1.0, 2.0]).backward, np.ones(3)) == error),
     ("What was {} forward is {} backward", copied_and_summed),
     ("computed {} the first is", lambda when: when == before(A.backward, "totals[leaf] =", "leaf.grad = total")),
@@ -384,7 +372,7 @@ CLAIMS = [
     ("that {} has the slope g = 5 along {}: when {} moves by a little, {} moves", lambda *names: near([
         MOVED[names[0]] / MOVED[names[1]], MOVED[names[3]] / MOVED[names[2]]], NUMBERS["g"])),
     ("nudge {} by da = {} and", lambda name, da: near(slope_of("g * a * b", name, **NUMBERS) * float(da), MOVED["L"])),
-    ("In {} at x = 3, nudge", lambda f: slopes(lambda x: value(f, x=x), 3.0) == [6]),
+    ("In {} at x = 3, nudge", lambda f: gradients(lambda x: value(f, x=x), 3.0) == [6]),
     ("the product by {}, and the right x by another {}. The", lambda *moves: near(
         [value(f, dx=0.01) for f in moves], A.numerical_grad(lambda x: x * 3, 3.0) * 0.01)),
     ("The slope g of {} along {} is the *cotangent* of {}: a slope like any other, on its way back from {}.",
@@ -421,7 +409,7 @@ CLAIMS = [
         re.search(rf'text\((.+?), 1.9, "{word}"', PARTS[1])[1]) for word in ("seed", "Jacobian")])),
     ("A {} beside a {} is as good", lambda line, n: near(moves_with([float(n), 1]), LINES[line][1])),
     ("of both uses {} up: the slope along b is 5 7 9, the {} of the two", lambda *ways: near(
-        [WAYS[way](ROWS, axis=0) for way in ways], slopes(lambda b: b + np.zeros((2, 3)), ROWS[0], seed=ROWS)[0])),
+        [WAYS[way](ROWS, axis=0) for way in ways], gradients(lambda b: b + np.zeros((2, 3)), ROWS[0], seed=ROWS)[0])),
     ("then it repeats along axes of length {}.", lambda n: np.broadcast_shapes((2, int(n)), (2, 3)) == (2, 3)),
     ("(2, 3) g itself {} def", lambda what: {"nothing": np.array_equal(A.unbroadcast(ROWS, (2, 3)), ROWS)}[what]),
     ("B has a line for each entry of the {}.", lambda of: {"result": ROWS, "operand": ROWS[0]}[of].size == len(COPIES)),
@@ -456,7 +444,7 @@ CLAIMS = [
         ", ".join(f"{name} {total:.0f}" for name, _, total in steps_of(FIRST)[0][2]))),
     ("and {} a and {} b stand", lambda *sides: [{"above": "2", "below": "0"}[side] for side in sides] == [
         *re.search(r"{a: \(0, (.)\), b: \(0, (.)\)", PARTS[1]).groups()]),
-    ("In y = {}, z = {}, and so on, each line {} the", lambda y, z, how: slopes(lambda x: value(z, y=value(
+    ("In y = {}, z = {}, and so on, each line {} the", lambda y, z, how: gradients(lambda x: value(z, y=value(
         y, x=x)), 1.0) == [{"doubles": 4}[how]]),
     ("The program has {} edges, and one", lambda f: value(f, n=1) == len(FIRST["d"].edges)),
     ("two entries, {} for {} and {} for {}. Since", lambda *names: near(J.T @ [2, -1], A.numerical_grad(lambda x: value(
@@ -486,7 +474,7 @@ CLAIMS = [
     ("For a matrix it is the {}, and", lambda of: near(G.T @ J, ({"transpose": J.T, "inverse": 1 / J}[of] @ G).T)),
     ("for copying it is {}. We", lambda what: GAPS[{"summing": "sum", "averaging": "mean"}[what]].max() < 1e-14),
     ("a row b of shape {} for both lines of an X of shape {}; this", lambda b, X: value(X) == ROWS.shape
-     and value(b) == slopes(lambda b: b + ROWS, ROWS[0], seed=ROWS)[0].shape),
+     and value(b) == gradients(lambda b: b + ROWS, ROWS[0], seed=ROWS)[0].shape),
     ("The cotangent of {} is 19,", lambda of: A.pass_on([SECOND[n] for n in "Lsyx"])[SECOND[of]] == 19),
     ("how small moves of the {} move the {}.", lambda *ends: MAP["J"].shape == tuple(SIZES[end] for end in ends[::-1])),
     ("If the {} moves by v, the {}", lambda of, to: MAP["B"].shape == (SIZES[to], {"operand": MAP["v"].size}[of])),

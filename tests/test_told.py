@@ -9,7 +9,9 @@ import pytest
 import anatomy as A
 from anatomy import Tensor
 from conftest import SOURCE
+from judges import gradients
 from reading import GOLDEN, TEXT, WORDS, agree, flat, number, read
+
 
 def test_a_fragment_is_found_with_its_numbers_or_not_at_all():
     text = flat("# At step 12 it\n#   is 6.57 times, -99/101 or\n    # 1e-05. Nine of 75% are TWICE so.\n# %%\n")
@@ -32,13 +34,6 @@ def test_a_number_is_told_to_its_last_digit(told, right, wrong):
 
 
 # What the sentences speak of
-
-def along(f, *numbers, seed=None):
-    """The slopes of f along leaf Tensors of these numbers."""
-    leaves = [Tensor(x) for x in numbers]
-    f(*leaves).backward(seed)
-    return [leaf.grad for leaf in leaves]
-
 
 def flattened(*arrays):
     return np.concatenate([np.ravel(np.asarray(a, float)) for a in arrays])
@@ -125,14 +120,14 @@ def kept_between_calls():
 
 def erased():
     with A.planted("overwriting"):
-        return along(lambda x: x * x, 3.0)
+        return gradients(lambda x: x * x, 3.0)
 
 
 JACOBIAN = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 
 def rows_of_jacobian():
-    return flattened(*[along(partial(A.through, JACOBIAN), [10.0, 20.0], seed=seed)[0] for seed in ([1, 0], [0, 1])])
+    return flattened(*[gradients(partial(A.through, JACOBIAN), [10.0, 20.0], seed=seed)[0] for seed in ([1, 0], [0, 1])])
 
 
 def doubled_calls():
@@ -166,7 +161,7 @@ def tangents():
 
 
 def slopes_at(word, *points):
-    return [along(word, x)[0] for x in points]
+    return [gradients(word, x)[0] for x in points]
 
 
 def words():
@@ -178,7 +173,7 @@ def words():
 def matrices():
     X, W = np.array([[1.0, 2], [3, 4]]), np.array([[5.0, 6], [7, 8]])
     seed = np.array([[1.0, 0], [0, 0]])
-    along_X, along_W = along(lambda X, W: X @ W, X, W, seed=seed)
+    along_X, along_W = gradients(lambda X, W: X @ W, X, W, seed=seed)
     Z = X @ W
     return flattened(*[row for pair in zip(Z, seed, along_X, along_W) for row in pair])
 
@@ -188,7 +183,7 @@ def neuron(w=2.0, x=1.0, b=-1.0):
 
 
 def neuron_backward():
-    w, x, b = along(lambda w, x, b: (w * x + b).sigmoid(), 2.0, 1.0, -1.0)
+    w, x, b = gradients(lambda w, x, b: (w * x + b).sigmoid(), 2.0, 1.0, -1.0)
     return b, b, b, w, x
 
 
@@ -565,15 +560,15 @@ COMPUTED = {
         ("y = a * b moves by b da = 3 * 0.01 = {} L moves by g b da = 5 * 3 * 0.01 = {}",
          lambda: (2.01 * 3 - 2 * 3, 5 * (2.01 * 3 - 2 * 3))),
         ("So the slope of L along a is 0.15 / 0.01 = {}, which is g * b. For the same reason the slope along b is "
-         "g * a = {}.", lambda: along(lambda a, b: a * b, 2.0, 3.0, seed=5.0)),
-        ("(and dx^2, which is tiny beside it), so the slope is {}.", lambda: along(lambda x: x * x, 3.0)),
+         "g * a = {}.", lambda: gradients(lambda a, b: a * b, 2.0, 3.0, seed=5.0)),
+        ("(and dx^2, which is tiny beside it), so the slope is {}.", lambda: gradients(lambda x: x * x, 3.0)),
         ("data {} edges a, with the shape () and the rule g -> g * {} b, with the shape () and the rule g -> g * {}",
          lambda: [first_program()[3].data] + [rule(1.0) for _, _, rule in first_program()[3].edges]),
         ("it finds c = {}, d = {} and L = {}.", forward_by_hand),
         ("take L, its g is {}. c hears 1 * d = {}. d hears 1 * c = {}. take d, its g is {}. a hears 5 * b = {}. "
          "b hears 5 * a = {}. take c, its g is {}. a hears {}, and has {}. b hears {}, and has {}.", ledger_by_hand),
         ("L moves {} times as far: {} times on the way through d,", lambda: (
-            along(lambda a, b: (a + b) * (a * b), 2.0, 3.0)[0], np.prod(ways_to_a()[:2]))),
+            gradients(lambda a, b: (a + b) * (a * b), 2.0, 3.0)[0], np.prod(ways_to_a()[:2]))),
         ("where the slopes {} and {} multiply, and {} times on the way through c,",
          lambda: [*ways_to_a()[1::-1], np.prod(ways_to_a()[2:])]),
         ("where they are {} and {}. ### In which order", lambda: ways_to_a()[:1:-1]),
@@ -607,12 +602,12 @@ COMPUTED = {
         ("The slope is out. At x = 0 it is {}, and at x = 1 it is {}.", lambda: slopes_at(Tensor.exp, 0.0, 1.0)),
         ("The slope is 1 / x. At x = 1 it is {}, and at x = 2 it is {}.", lambda: slopes_at(Tensor.log, 1.0, 2.0)),
         ("At x = 0, where out = {}, it is {}, and far",
-         lambda: (A.logistic(0.0), along(Tensor.sigmoid, 0.0)[0])),
-        ("= 1 - out^2. At x = 0 it is {}.", lambda: along(Tensor.tanh, 0.0)),
+         lambda: (A.logistic(0.0), gradients(Tensor.sigmoid, 0.0)[0])),
+        ("= 1 - out^2. At x = 0 it is {}.", lambda: gradients(Tensor.tanh, 0.0)),
         ("Its slope is {} where x is above 0, and {} where x is below.", lambda: slopes_at(Tensor.relu, 0.5, -0.5)),
         ("Last, **-x** has the slope {}.", lambda: slopes_at(Tensor.__neg__, 0.7)),
         ("For 6 / 2 that is {}, and indeed 6 / 2.01 is {}.",
-         lambda: (along(lambda u, v: u / v, 6.0, 2.0)[1], 6 / 2.01)),
+         lambda: (gradients(lambda u, v: u / v, 6.0, 2.0)[1], 6 / 2.01)),
         ("For the order 2, 0, 1 it is {}, {}, {}: the 0", lambda: np.argsort([2, 0, 1])),
         ("X = 1 2 W = 5 6 Z = {} {} seed = {} {} g W' = {} {} X' g = {} {} 3 4 7 8 {} {} {} {} {} {} {} {}", matrices),
         ("along the first row of X are {} and {}. Along the first column of W they are {} and {},",
@@ -754,7 +749,7 @@ COMPUTED = {
         ("So we plant {} faults in our own program, one at a time, and ask {} checks",
          lambda: (len(A.FAULTS), len(A.CHECKS))),
         ("the slope along a comes out as {} and not {},",
-         lambda: (fault_of_product(), along(lambda a, b: a * b, 2.0, 3.0)[0])),
+         lambda: (fault_of_product(), gradients(lambda a, b: a * b, 2.0, 3.0)[0])),
         ("There are {} kinds of faults,", lambda: len({fault.kind for fault in A.FAULTS.values()})),
         ("The first {} faults leave the engine alone,", lambda: kinds("program")),
         ("The next {} are ways to get `unbroadcast` wrong.", lambda: kinds("copies")),
@@ -823,8 +818,8 @@ COMPUTED = {
         ("below the true one, {}.)", lambda: 1 - A.numerical_grad(A.positive, 1e-6)),
         ("at least {low}, where \" \"{} is allowed", lambda: default(A.gradcheck, "tol"))],
     "frameworks": [
-        ("d moves by {} da + {} db:", lambda: along(lambda a, b: a * b, 2.0, 3.0)),
-        ("of a cotangent g, a gets {} g and b gets {} g.", lambda: along(lambda a, b: a * b, 2.0, 3.0)),
+        ("d moves by {} da + {} db:", lambda: gradients(lambda a, b: a * b, 2.0, 3.0)),
+        ("of a cotangent g, a gets {} g and b gets {} g.", lambda: gradients(lambda a, b: a * b, 2.0, 3.0)),
         ("The {} Tensors are {} leaves and {} results.", leaves_and_results),
         ("and the loss, with {}, {}, {}, {}, {} and {} edges.", edges_of_step),
         ("so there are {} calls.", lambda: step_cost()[1]),
@@ -869,7 +864,7 @@ COMPUTED = {
 
 def fault_of_product():
     with A.planted("product_operand"):
-        return along(lambda a, b: a * b, 2.0, 3.0)[0]
+        return gradients(lambda a, b: a * b, 2.0, 3.0)[0]
 
 
 def edited():
